@@ -1,0 +1,5 @@
+//! Benchmarks: the wire code, the copy and CRC kernel, the stack alone.
+
+mod pair;
+
+pub use pair::{Pair, Work};

@@ -1,0 +1,305 @@
+//! The responder: carries out the peer's requests in PSN order and owes it the responses.
+//!
+//! Receiving a request never sends: responses are queued, in the order of the requests, and leave when the engine
+//! has a frame for them. The checks read straight down, each with the reaction that the specification gives it.
+
+mod duplicate;
+mod execute;
+mod receive;
+mod response;
+
+use alloc::collections::VecDeque;
+
+use super::attr::QpAttr;
+use super::connection::Connection;
+use super::env::Env;
+use crate::access::Access;
+use crate::completion::{Completion, WcStatus};
+use crate::counters::Counter;
+use crate::queue::{Consumer, RecvSlot};
+use crate::wire::{NakCode, Operation, Packet, Position, Psn};
+use crate::work::RemoteAddr;
+use response::{Response, Responses};
+
+/// Why a request is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// Silently; the counter tells.
+    Drop(Counter),
+    /// It is ahead of its turn.
+    Gap,
+    /// It found no receive.
+    NotReady,
+    /// The queue pair goes into error.
+    Fatal(Fatal),
+}
+
+/// A request that ends the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fatal {
+    /// What the peer is told.
+    pub(crate) code: NakCode,
+    /// How the receive ends that the message had taken, if it had taken one.
+    pub(crate) receive: WcStatus,
+}
+
+impl Refusal {
+    /// The request breaks the protocol (NAK 0x61).
+    const INVALID: Self =
+        Self::Fatal(Fatal { code: NakCode::InvalidRequest, receive: WcStatus::RemInvReqErr });
+    /// The request asks for memory that it may not have (NAK 0x62).
+    const ACCESS: Self =
+        Self::Fatal(Fatal { code: NakCode::RemoteAccessError, receive: WcStatus::RemAccessErr });
+}
+
+/// The message whose packets are arriving.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Assembly {
+    #[default]
+    Idle,
+    /// A SEND; so many bytes of it are in the receive that it took.
+    Send { placed: u64 },
+    /// A WRITE: where its next byte goes, how many are to come, how many there are.
+    Write { next: RemoteAddr, left: u32, total: u32 },
+}
+
+/// What is kept of an answered READ or atomic request, to answer it again.
+#[derive(Clone, Copy, Debug)]
+struct Resource {
+    first: Psn,
+    packets: u32,
+    answer: Answer,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Read { remote: RemoteAddr, length: u32 },
+    Atomic { original: u64 },
+}
+
+/// A receive whose completion waits until the acknowledgement of its message has left.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    completion: Completion,
+    solicited: bool,
+    psn: Psn,
+    /// The receive's index in the ring.
+    index: u64,
+}
+
+/// Attributes of the responder.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) rq_psn: Psn,
+    pub(crate) max_dest_rd_atomic: u8,
+    pub(crate) min_rnr_timer: u8,
+}
+
+/// The receiving half of a queue pair.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    rq: Consumer<RecvSlot>,
+    /// The receive that the next message takes; those from the ring's head up to it have held completions.
+    next_receive: u64,
+    epsn: Psn,
+    /// The newest SEND or WRITE packet carried out. Duplicates are acknowledged with it, never with a READ or atomic
+    /// request: rxe takes a plain acknowledgement that names one for its answer.
+    newest_data: Psn,
+    /// Messages completed, modulo 2^24.
+    msn: u32,
+    /// The gap at `epsn`, or the missing receive, was reported; what follows is dropped in silence.
+    reported: bool,
+    assembly: Assembly,
+    resources: VecDeque<Resource>,
+    responses: Responses,
+    held: VecDeque<Held>,
+    settings: Settings,
+}
+
+impl Responder {
+    pub(crate) fn new(rq: Consumer<RecvSlot>) -> Self {
+        let held = VecDeque::with_capacity(rq.capacity() as usize);
+        Self {
+            rq,
+            next_receive: 0,
+            epsn: Psn::default(),
+            newest_data: Psn::default(),
+            msn: 0,
+            reported: false,
+            assembly: Assembly::Idle,
+            resources: VecDeque::new(),
+            responses: Responses::default(),
+            held,
+            settings: Settings::default(),
+        }
+    }
+
+    pub(crate) fn apply(&mut self, attr: &QpAttr) {
+        self.settings.min_rnr_timer = attr.min_rnr_timer.unwrap_or(self.settings.min_rnr_timer);
+        if let Some(depth) = attr.max_dest_rd_atomic {
+            self.set_depth(depth);
+        }
+        if let Some(psn) = attr.rq_psn {
+            self.settings.rq_psn = psn;
+            (self.epsn, self.newest_data, self.msn) = (psn, psn.prev(), 0);
+        }
+    }
+
+    /// Makes room for `depth` READs and atomics; what is owed and remembered stays, the oldest excepted.
+    fn set_depth(&mut self, depth: u8) {
+        self.settings.max_dest_rd_atomic = depth;
+        let excess = self.resources.len().saturating_sub(usize::from(depth));
+        self.resources.drain(..excess);
+        self.resources.reserve(usize::from(depth) - self.resources.len());
+        self.responses.set_depth(usize::from(depth));
+    }
+
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether responses wait for a frame.
+    pub(crate) fn owes(&self) -> bool {
+        !self.responses.is_empty()
+    }
+
+    /// Takes a request that is the peer's and whole. An error ends the connection; its NAK is queued.
+    pub(crate) fn on_request(
+        &mut self,
+        connection: &Connection,
+        env: &mut Env<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<(), Fatal> {
+        let psn = packet.bth.psn;
+        match self.process(connection, env, packet) {
+            Ok(()) => {}
+            Err(Refusal::Drop(counter)) => env.counters.add(counter),
+            Err(Refusal::Gap) => self.report_gap(env),
+            Err(Refusal::NotReady) => {
+                env.counters.add(Counter::SendRnrErr);
+                self.reported = true;
+                self.responses.push(Response::NotReady { psn, msn: self.msn });
+            }
+            Err(Refusal::Fatal(fatal)) => {
+                count_nak(env, fatal.code);
+                self.responses.push_final(Response::Nak { code: fatal.code, psn, msn: self.msn });
+                return Err(fatal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends every receive: the one that a message had taken as told, all others as flushed. What is owed to the peer
+    /// stays owed only if `keep_responses`.
+    pub(crate) fn flush(
+        &mut self,
+        connection: &Connection,
+        env: &mut Env<'_>,
+        receive: WcStatus,
+        keep_responses: bool,
+    ) {
+        if !keep_responses {
+            self.responses.clear();
+        }
+        self.release_held(connection, env, None);
+        let mut status = if self.has_receive() { receive } else { WcStatus::WrFlushErr };
+        self.assembly = Assembly::Idle;
+        while self.next_receive < self.rq.refresh() {
+            self.end_receive(connection, env, status);
+            status = WcStatus::WrFlushErr;
+        }
+    }
+
+    /// Forgets every receive and everything owed: a reset.
+    pub(crate) fn discard(&mut self) {
+        let end = self.rq.refresh();
+        self.rq.release_to(end);
+        self.next_receive = end;
+        self.held.clear();
+        self.resources.clear();
+        self.responses.clear();
+        (self.assembly, self.reported) = (Assembly::Idle, false);
+    }
+
+    fn process(
+        &mut self,
+        connection: &Connection,
+        env: &mut Env<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refusal> {
+        match packet.bth.psn.distance(self.epsn) {
+            1.. => Err(Refusal::Gap),
+            ..0 => self.on_duplicate(connection, env, packet),
+            0 => {
+                self.check_sequence(&packet.operation)?;
+                check_access(connection.access, &packet.operation)?;
+                self.execute(connection, env, packet)
+            }
+        }
+    }
+
+    /// Only the next packet of an open message may follow it, and only a first one may open a message.
+    fn check_sequence(&self, operation: &Operation) -> Result<(), Refusal> {
+        let continues = match operation {
+            Operation::Send { position, .. } | Operation::Write { position, .. } => !position.is_start(),
+            _ => false,
+        };
+        let suits = match self.assembly {
+            Assembly::Idle => !continues,
+            Assembly::Send { .. } => continues && matches!(operation, Operation::Send { .. }),
+            Assembly::Write { .. } => continues && matches!(operation, Operation::Write { .. }),
+        };
+        if suits { Ok(()) } else { Err(Refusal::INVALID) }
+    }
+
+    fn report_gap(&mut self, env: &mut Env<'_>) {
+        if self.reported {
+            return env.counters.add(Counter::GapDropped);
+        }
+        env.counters.add(Counter::OutOfSequence);
+        env.counters.add(Counter::SendSeqErr);
+        self.reported = true;
+        self.responses.push(Response::Nak { code: NakCode::SequenceError, psn: self.epsn, msn: self.msn });
+    }
+
+    /// The packets up to here were in order.
+    fn advance(&mut self, packets: u32) {
+        self.epsn = self.epsn + packets;
+        self.reported = false;
+    }
+
+    fn message_done(&mut self) {
+        self.msn = (self.msn + 1) & 0xFF_FFFF;
+    }
+}
+
+/// The queue pair's own access flags (section 5.2, step 3: an invalid request, not an access error).
+fn check_access(granted: Access, operation: &Operation) -> Result<(), Refusal> {
+    let needed = match operation {
+        Operation::Write { .. } => Access::REMOTE_WRITE,
+        Operation::ReadRequest(_) => Access::REMOTE_READ,
+        Operation::CompareSwap(_) | Operation::FetchAdd(_) => Access::REMOTE_ATOMIC,
+        Operation::Send { invalidate: None, .. } => Access::empty(),
+        // Known, but not served here.
+        _ => return Err(Refusal::INVALID),
+    };
+    if granted.contains(needed) { Ok(()) } else { Err(Refusal::INVALID) }
+}
+
+/// FIRST and MIDDLE carry exactly the path MTU, LAST 1 byte to the path MTU, ONLY none to the path MTU.
+fn check_length(position: Position, len: usize, mtu: usize) -> Result<(), Refusal> {
+    let valid = match position {
+        Position::First | Position::Middle => len == mtu,
+        Position::Last => len != 0 && len <= mtu,
+        Position::Only => len <= mtu,
+    };
+    if valid { Ok(()) } else { Err(Refusal::INVALID) }
+}
+
+fn count_nak(env: &mut Env<'_>, code: NakCode) {
+    env.counters.add(match code {
+        NakCode::RemoteAccessError => Counter::RespRemoteAccessErrors,
+        NakCode::RemoteOperationalError => Counter::RespOperationalErrors,
+        _ => Counter::RespInvalidRequest,
+    });
+}
