@@ -1,0 +1,101 @@
+//! RDMA verbs over RoCEv2 in user space: queue pairs, memory regions and completion queues on a plain network card.
+//!
+//! The names are those of `libibverbs`, the safety is Rust's. There is no kernel module and no RDMA hardware: the host
+//! channel adapter is a state machine in this process, which checks every key at the moment bytes move. So dropping a
+//! [`MemoryRegion`] revokes it, posting is safe, and only registering [raw memory](ProtectionDomain::reg_mr_raw) is not.
+//!
+//! ```
+//! use uroce::{Access, CompletionExt, QpType, RecvWr, SendWr};
+//!
+//! // Two devices on an in-memory cable; `Context::open` opens real ones.
+//! let (left, right) = uroce::testing::loopback_pair(Default::default())?;
+//! let (pd, cq) = (left.alloc_pd()?, left.create_cq(16).build()?);
+//! let (peer_pd, peer_cq) = (right.alloc_pd()?, right.create_cq(16).build()?);
+//!
+//! let qp = pd.create_qp(QpType::Rc, &cq, &cq).build()?;
+//! let peer = peer_pd.create_qp(QpType::Rc, &peer_cq, &peer_cq).build()?;
+//! let (ours, theirs) = (qp.endpoint(), peer.endpoint());
+//! let (qp, peer) = (qp.connect(theirs)?, peer.connect(ours)?);
+//!
+//! let inbox = peer_pd.alloc_mr(4096, Access::LOCAL_WRITE)?;
+//! peer.post_recv(&[RecvWr::new(1, inbox.sge(..))])?;
+//! let outbox = pd.alloc_mr_from(b"hello", Access::empty())?;
+//! qp.post_send(&[SendWr::send(2, outbox.sge(..)).signaled()])?;
+//!
+//! cq.wait_one()?.result()?;
+//! let length = peer_cq.wait_one()?.result()?.byte_len as usize;
+//! assert_eq!(inbox.to_vec(..length)?, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # From verbs to here
+//!
+//! | C | here |
+//! |---|---|
+//! | `ibv_open_device`, `ibv_query_device`, `ibv_query_port` | [`Context::open`], [`query_device`](Context::query_device), [`query_port`](Context::query_port) |
+//! | `ibv_alloc_pd` | [`Context::alloc_pd`] |
+//! | `ibv_reg_mr`, `ibv_dereg_mr` | [`alloc_mr`](ProtectionDomain::alloc_mr), [`scope`](ProtectionDomain::scope), [`reg_mr_raw`](ProtectionDomain::reg_mr_raw); drop |
+//! | `ibv_create_cq`, `ibv_poll_cq`, `ibv_req_notify_cq` | [`Context::create_cq`], [`poll`](CompletionQueue::poll), [`req_notify`](CompletionQueue::req_notify) |
+//! | `ibv_comp_channel`, `ibv_get_cq_event` | [`CompletionChannel`], [`get_event`](CompletionChannel::get_event); nothing to acknowledge |
+//! | `ibv_create_qp`, `ibv_modify_qp`, `ibv_query_qp` | [`ProtectionDomain::create_qp`], [`modify`](QueuePair::modify), [`query`](QueuePair::query) |
+//! | `ibv_post_send`, `ibv_post_recv`, `bad_wr` | [`post_send`](QueuePair::post_send), [`post_recv`](QueuePair::post_recv), [`PostError::index`] |
+//! | `ibv_wr_start`, `ibv_wr_complete`, `ibv_wr_abort` | [`start_send`](QueuePair::start_send), [`submit`](SendBatch::submit), drop |
+//! | `ibv_get_async_event` | [`Context::async_event`] |
+//!
+//! # Handles, threads, and who does the work
+//!
+//! [`Context`], [`ProtectionDomain`] and [`CompletionQueue`] are cheap handles that keep their parents alive;
+//! [`QueuePair`] and [`MemoryRegion`] are unique. All are `Send` and `Sync`, may be dropped in any order, and never wait
+//! for a peer when they are. [`Drive`] says who runs the engine: a thread, or the application's own calls.
+//!
+//! A completion is visible only after the acknowledgement of its message has left, so an application may exit on its
+//! last completion.
+
+mod backend;
+mod channel;
+mod completion;
+mod config;
+mod context;
+mod cq;
+mod device;
+mod driver;
+mod endpoint;
+mod error;
+mod event;
+mod gid;
+mod mr;
+mod open;
+mod os;
+mod pd;
+mod qp;
+mod scope;
+pub mod testing;
+mod wait;
+mod way;
+mod wr;
+
+pub use channel::{CompletionChannel, CqEvent};
+pub use completion::{CompletionExt, WcError};
+pub use config::{Backend, DeviceConfig, Drive, Link};
+pub use context::Context;
+pub use cq::{CompletionQueue, CqBuilder, CqId};
+pub use device::{DeviceAttr, GidEntry, PortAttr, PortState, Progress};
+pub use endpoint::Endpoint;
+pub use error::{Error, ModifyError, ParseError, PostError, RouteError};
+pub use event::AsyncEvent;
+pub use gid::Gid;
+pub use mr::{MemoryRegion, RemoteMr};
+pub use pd::ProtectionDomain;
+pub use qp::{
+    AddressVector, ConnectionParams, PreparedQueuePair, QpAttr, QpBuilder, QpInitAttr, QueuePair, SendBatch,
+};
+pub use scope::{MrScope, ScopedMr};
+pub use uroce_nic::host::{HostError, RouteError as HostRouteError};
+pub use uroce_nic::{Mode, Nic, NicStats, OpenError, RxFrame, XdpAttach};
+pub use uroce_stack::wire::{MacAddr, Mtu, Psn, Qpn};
+pub use uroce_stack::{
+    Access, AttrMask, Completion, Counter, Counters, Error as RefusedError, Limits,
+    ModifyError as RefusedChange, PostError as PostErrorKind, QpState, QpType, Sge, WcFlags, WcOpcode,
+    WcStatus,
+};
+pub use wr::{RecvWr, SendWr, SgeList};
