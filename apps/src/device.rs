@@ -1,0 +1,80 @@
+//! Opening devices: an interface as the command line names it, or two ends of a cable.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use uroce::{Context, DeviceConfig, Drive, Link, MacAddr, Mtu};
+use uroce_nic::cable;
+
+use crate::cli::DeviceArgs;
+use crate::error::{Failure, Result};
+
+/// What is given in place of an interface to have both ends in this process.
+pub(crate) const CABLE: &str = "cable";
+
+/// Frames on the cable in each direction: few enough to stay in the cache, enough for one round of both ends.
+const CABLE_FRAMES: usize = 64;
+/// Room for the largest path MTU and every header.
+const CABLE_FRAME: usize = 4096 + 128;
+/// What path MTU 4096 needs.
+const CABLE_MTU: u32 = 4096 + 80;
+
+/// Opens an interface.
+pub(crate) fn open(interface: &str, args: &DeviceArgs, drive: Drive) -> Result<Context> {
+    let mut config = DeviceConfig::new(interface).backend(args.backend.into()).drive(drive);
+    if let Some(index) = args.gid_idx {
+        config = config.gid_index(index);
+    }
+    if let Some(queue) = args.queue {
+        config = config.queue(queue);
+    }
+    Ok(Context::open(config)?)
+}
+
+/// Two devices joined by a cable.
+pub(crate) fn cable_pair(left: Drive, right: Drive) -> Result<(Context, Context)> {
+    let (one, other) = cable::pair(CABLE_FRAMES, CABLE_FRAME);
+    Ok((cable_end(one, 1, left)?, cable_end(other, 2, right)?))
+}
+
+/// The path MTU to use: the one asked for if the link carries it, else the largest that it carries.
+pub(crate) fn path_mtu(ctx: &Context, asked: Option<Mtu>) -> Result<Mtu> {
+    let active = ctx.active_mtu();
+    match asked {
+        Some(asked) if asked > active => Err(too_large(ctx, asked, active)),
+        asked => Ok(asked.unwrap_or(active)),
+    }
+}
+
+fn too_large(ctx: &Context, asked: Mtu, active: Mtu) -> Failure {
+    let port = ctx.query_port();
+    let name = ctx.query_device().name;
+    let needed = asked.bytes() + 80;
+    Failure::new(format!(
+        "path MTU {} does not fit {name}, which has link MTU {} and carries {} as {}: use `-m {}`, or raise the \
+         link at both ends with `ip link set {name} mtu {needed}`",
+        asked.bytes(),
+        port.link_mtu,
+        active.bytes(),
+        port.mode,
+        active.bytes(),
+    ))
+}
+
+fn cable_end(end: cable::Cable, number: u8, drive: Drive) -> Result<Context> {
+    let other = 3 - number;
+    let link = Link {
+        mac: mac(number),
+        addresses: vec![address(number)],
+        mtu: CABLE_MTU,
+        neighbours: vec![(address(other), mac(other))],
+    };
+    Ok(Context::open(DeviceConfig::with_nic(Box::new(end), link).drive(drive))?)
+}
+
+fn address(number: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, number).into()
+}
+
+const fn mac(number: u8) -> MacAddr {
+    MacAddr([0x02, 0, 0, 0, 0, number])
+}

@@ -1,0 +1,159 @@
+//! What is to be measured.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use uroce::Mtu;
+
+use super::args::{BwOp, LatOp};
+use crate::error::{Failure, Result};
+
+/// Bytes that a warm-up moves at most on each queue pair.
+const WARM_UP_BYTES: u64 = 16 << 20;
+/// Sizes of `-a`, as powers of two.
+const ALL: std::ops::RangeInclusive<u32> = 1..=23;
+
+/// Which test, as both ends must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Test {
+    Bw(BwOp),
+    Lat(LatOp),
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Amount {
+    /// So many messages on each queue pair.
+    Messages(u64),
+    /// So long.
+    Time(Duration),
+}
+
+/// A measurement, or one for each size.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) test: Test,
+    pub(crate) size: u32,
+    pub(crate) all: bool,
+    pub(crate) amount: Amount,
+    pub(crate) mtu: Option<Mtu>,
+    pub(crate) qps: u32,
+    pub(crate) tx_depth: u32,
+    pub(crate) rx_depth: u32,
+    pub(crate) cq_mod: u32,
+}
+
+impl Test {
+    /// The command, as one types it.
+    pub(crate) fn command(self) -> String {
+        match self {
+            Self::Bw(_) => format!("bw {}", self.op()),
+            Self::Lat(_) => format!("lat {}", self.op()),
+        }
+    }
+
+    /// The operation.
+    pub(crate) const fn op(self) -> &'static str {
+        match self {
+            Self::Bw(BwOp::Write) | Self::Lat(LatOp::Write) => "write",
+            Self::Bw(BwOp::Read) | Self::Lat(LatOp::Read) => "read",
+            Self::Bw(BwOp::Send) | Self::Lat(LatOp::Send) => "send",
+            Self::Bw(BwOp::Atomic) => "atomic",
+        }
+    }
+
+    /// Whether the responder must act by itself, beyond what its engine does.
+    pub(crate) const fn is_active(self) -> bool {
+        matches!(self, Self::Bw(BwOp::Send) | Self::Lat(LatOp::Write | LatOp::Send))
+    }
+
+    /// Whether messages are received into posted receives.
+    pub(crate) const fn receives(self) -> bool {
+        matches!(self, Self::Bw(BwOp::Send) | Self::Lat(LatOp::Send))
+    }
+}
+
+impl Plan {
+    /// Refuses what cannot be.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.test == Test::Bw(BwOp::Atomic) && (self.size != 8 || self.all) {
+            return Err(Failure::usage("atomic operations have 8 bytes: leave -s and -a away"));
+        }
+        Ok(())
+    }
+
+    /// The sizes to measure, in order.
+    pub(crate) fn sizes(&self) -> Vec<u32> {
+        if self.all { ALL.map(|power| 1 << power).collect() } else { vec![self.size] }
+    }
+
+    /// The largest of them.
+    pub(crate) fn largest(&self) -> u32 {
+        if self.all { 1 << ALL.end() } else { self.size }
+    }
+
+    /// Messages on each queue pair before the clock starts.
+    pub(crate) fn warm_up(&self, size: u32) -> u64 {
+        let fitting = WARM_UP_BYTES / u64::from(size);
+        let most = match self.amount {
+            Amount::Messages(messages) => messages,
+            Amount::Time(_) => 10_000,
+        };
+        fitting.clamp(1, 10_000).min(most)
+    }
+
+    /// The amount for one size: a long list of sizes should not take forever at the large ones.
+    pub(crate) fn amount_of(&self, size: u32) -> Amount {
+        match self.amount {
+            Amount::Messages(messages) if self.all && size > 1 << 16 => {
+                Amount::Messages((messages >> (size.ilog2() - 16)).max(16).min(messages))
+            }
+            amount => amount,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            test: Test::Bw(BwOp::Write),
+            size: 65536,
+            all: false,
+            amount: Amount::Messages(5000),
+            mtu: None,
+            qps: 1,
+            tx_depth: 128,
+            rx_depth: 512,
+            cq_mod: 64,
+        }
+    }
+
+    #[test]
+    fn all_sizes_are_those_of_perftest() {
+        let all = Plan { all: true, ..plan() };
+        let sizes = all.sizes();
+        assert_eq!((sizes.first(), sizes.last(), sizes.len()), (Some(&2), Some(&(8 << 20)), 23));
+        assert_eq!(all.largest(), 8 << 20);
+        assert_eq!(all.amount_of(65536), Amount::Messages(5000));
+        assert_eq!(all.amount_of(8 << 20), Amount::Messages(39));
+    }
+
+    #[test]
+    fn a_warm_up_is_short() {
+        assert_eq!(plan().warm_up(65536), 256);
+        assert_eq!(plan().warm_up(8), 5000);
+        assert_eq!(plan().warm_up(1 << 30), 1);
+        assert_eq!(Plan { amount: Amount::Messages(3), ..plan() }.warm_up(8), 3);
+    }
+
+    #[test]
+    fn atomics_have_eight_bytes() {
+        let atomic = Plan { test: Test::Bw(BwOp::Atomic), ..plan() };
+        assert!(matches!(atomic.check(), Err(Failure::Usage(_))));
+        assert!(Plan { size: 8, ..atomic }.check().is_ok());
+    }
+}

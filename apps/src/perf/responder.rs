@@ -1,0 +1,122 @@
+//! The end that is measured against.
+
+use uroce::{Completion, CompletionExt, RecvWr, SendWr, WcOpcode};
+
+use super::args::{BwOp, LatOp};
+use super::latency::Marker;
+use super::plan::{Plan, Test};
+use super::side::{Card, Side};
+use crate::error::{Failure, Result};
+
+/// Completions taken at once.
+const BATCH: usize = 64;
+
+/// Serves one initiator.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    side: Side,
+    part: Part,
+    /// Receives to post again, for each queue pair.
+    receives: Vec<Vec<RecvWr>>,
+    completions: [Completion; BATCH],
+}
+
+/// What it has to do by itself.
+#[derive(Debug)]
+enum Part {
+    /// Nothing: the engine answers.
+    Passive,
+    /// Post receives again.
+    Receive,
+    /// Write back what was written.
+    Mirror(Marker),
+    /// Send back what was received.
+    Echo { answer: [SendWr; 2], sent: u32 },
+}
+
+impl Responder {
+    pub(crate) fn new(plan: &Plan, side: Side, peer: &Card) -> Result<Self> {
+        let part = match plan.test {
+            Test::Bw(BwOp::Send) => Part::Receive,
+            Test::Lat(LatOp::Write) => Part::Mirror(Marker::new(&side, peer, 1)?),
+            Test::Lat(LatOp::Send) => echo(&side, plan.size),
+            _ => Part::Passive,
+        };
+        let receives = (0..side.qps.len()).map(|index| vec![side.receive(index); BATCH]).collect();
+        Ok(Self { side, part, receives, completions: [Completion::default(); BATCH] })
+    }
+
+    /// Prepares for messages of `size` bytes.
+    pub(crate) fn begin(&mut self, size: u32) -> Result<()> {
+        match &mut self.part {
+            Part::Mirror(marker) => marker.begin(&self.side, size),
+            part @ Part::Echo { .. } => {
+                *part = echo(&self.side, size);
+                Ok(())
+            }
+            Part::Passive | Part::Receive => Ok(()),
+        }
+    }
+
+    /// One turn: runs the engine if nobody else does, and does its part.
+    pub(crate) fn step(&mut self) -> Result<()> {
+        match self.part {
+            Part::Passive => {
+                // Nothing completes here; when the next turn is due is of no interest, as it comes at once.
+                let _ = self.side.ctx.progress();
+                Ok(())
+            }
+            Part::Receive | Part::Echo { .. } => self.take_messages(),
+            Part::Mirror(_) => self.mirror(),
+        }
+    }
+
+    fn take_messages(&mut self) -> Result<()> {
+        let found = self.side.cq.poll(&mut self.completions);
+        let mut rest = &self.completions[..found];
+        while let Some(first) = rest.first() {
+            let same = rest.iter().take_while(|one| one.qp_num == first.qp_num).count();
+            let (run, after) = rest.split_at(same);
+            answer(&self.side, &mut self.part, &self.receives, run)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn mirror(&mut self) -> Result<()> {
+        let found = self.side.cq.poll(&mut self.completions);
+        self.completions[..found].iter().try_for_each(|one| one.result().map(drop))?;
+        match &mut self.part {
+            Part::Mirror(marker) => match marker.arrived(&self.side)? {
+                Some(value) => marker.write(&self.side, value),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Handles completions of one queue pair: posts as many receives again, and sends as many answers as the part wants.
+fn answer(side: &Side, part: &mut Part, receives: &[Vec<RecvWr>], run: &[Completion]) -> Result<()> {
+    let mut received = 0;
+    for completion in run {
+        let completion = completion.result()?;
+        received += usize::from(completion.opcode == WcOpcode::Recv);
+    }
+    let index = run.first().and_then(|one| side.index_of(one.qp_num));
+    let index = index.ok_or_else(|| Failure::new("a completion names a queue pair that is not ours"))?;
+    side.qps[index].post_recv(&receives[index][..received])?;
+    if let Part::Echo { answer, sent } = part {
+        for _ in 0..received {
+            *sent += 1;
+            side.qps[index].post_send(std::slice::from_ref(&answer[usize::from(*sent % 32 == 0)]))?;
+        }
+    }
+    Ok(())
+}
+
+/// The answer, without and with a completion.
+fn echo(side: &Side, size: u32) -> Part {
+    let send = SendWr::send(0, side.outgoing(0, size));
+    Part::Echo { answer: [send.clone(), send.signaled()], sent: 0 }
+}

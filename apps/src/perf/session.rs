@@ -1,0 +1,224 @@
+//! Two processes agree over TCP what to measure, and how to reach each other.
+//!
+//! The client says [`Hello`], the server answers with its own or refuses. Then, for each size, the client announces a
+//! round and the server says that it is ready; a last message carries the figures to the server.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use uroce::{Drive, Mtu};
+
+use super::args::PerfArgs;
+use super::measure;
+use super::other::Elsewhere;
+use super::plan::{Plan, Test};
+use super::report::{Report, Shown};
+use super::responder::Responder;
+use super::side::{Card, Side};
+use crate::cli::MAX_SIZE;
+use crate::clock::Stopwatch;
+use crate::control::{self, Control};
+use crate::device;
+use crate::error::{Failure, Result};
+use crate::{interrupt, out};
+
+/// Of the exchange described here.
+const VERSION: u32 = 1;
+/// Bounds on what a client may ask for, as on the command line.
+const MAX_QPS: u32 = 1024;
+const MAX_DEPTH: u32 = 8192;
+/// Turns of the server's loop between two looks at the control connection.
+const TURNS: u32 = 4096;
+/// The same of a server that has nothing to do itself.
+const PERIOD: Duration = Duration::from_millis(1);
+/// How long a client may be silent; it says every second that it is alive.
+const VANISHED: Duration = Duration::from_secs(5);
+
+/// What either end says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Message {
+    Hello(Box<Hello>),
+    Refused { reason: String },
+    Round { size: u32 },
+    Ready,
+    /// From the client, every now and then: a cut cable closes no connection.
+    Alive,
+    Done { reports: Vec<Report> },
+}
+
+/// What has to be the same at both ends, and what the other must know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    version: u32,
+    test: Test,
+    /// The largest message.
+    size: u32,
+    /// Path MTU in bytes: the client's proposal, the server's decision.
+    mtu: usize,
+    qps: u32,
+    tx_depth: u32,
+    rx_depth: u32,
+    card: Card,
+}
+
+impl Message {
+    /// Why this message is not what was waited for.
+    pub(crate) fn unexpected(self) -> Failure {
+        match self {
+            Self::Refused { reason } => Failure::new(format!("the peer refused: {reason}")),
+            _ => Failure::new("the peer said something out of turn: run the same version at both ends"),
+        }
+    }
+}
+
+/// Measures against a server.
+pub(crate) fn client(args: &PerfArgs, plan: &Plan, host: &str) -> Result<Vec<Report>> {
+    let ctx = device::open(&args.iface, &args.device, Drive::Inline)?;
+    let mtu = device::path_mtu(&ctx, plan.mtu)?;
+    let mut control = Control::connect(host, args.port)?;
+    let near = Side::prepare(&ctx, plan)?;
+    control.send(&Message::Hello(Box::new(Hello::new(plan, mtu, near.card()))))?;
+    let theirs = match control.receive()? {
+        Message::Hello(hello) => hello,
+        other => return Err(other.unexpected()),
+    };
+    let plan = Plan { mtu: Some(agreed(plan, &theirs)?), ..plan.clone() };
+    let near = near.connect(&plan, &theirs.card)?;
+    let mut other = Elsewhere::new(control);
+    let reports = measure(args, &plan, &near, &theirs.card, &mut other)?;
+    other.control().send(&Message::Done { reports: reports.clone() })?;
+    Ok(reports)
+}
+
+/// Serves one client. Returns its figures unless they were shown already.
+pub(crate) fn server(args: &PerfArgs, plan: &Plan) -> Result<Option<Vec<Report>>> {
+    let drive = if plan.test.is_active() { Drive::Inline } else { Drive::default() };
+    let ctx = device::open(&args.iface, &args.device, drive)?;
+    let mtu = device::path_mtu(&ctx, plan.mtu)?;
+    let listener = control::listen(args.port)?;
+    out::note(format_args!("waiting for `uroce {} IFACE HOST` on TCP port {}", plan.test.command(), args.port));
+    let (mut control, peer) = Control::accept(&listener)?;
+    drop(listener);
+    let hello = match control.receive()? {
+        Message::Hello(hello) => hello,
+        other => return Err(other.unexpected()),
+    };
+    let plan = match agree(plan, mtu, &hello) {
+        Ok(plan) => plan,
+        Err(reason) => {
+            control.send(&Message::Refused { reason: reason.clone() })?;
+            return Err(Failure::new(format!("refused {}: {reason}", peer.ip())));
+        }
+    };
+    let far = Side::prepare(&ctx, &plan)?;
+    let answer = Hello::new(&plan, plan.mtu.unwrap_or(mtu), far.card());
+    let responder = Responder::new(&plan, far.connect(&plan, &hello.card)?, &hello.card)?;
+    control.send(&Message::Hello(Box::new(answer)))?;
+    let reports = serve(control, &plan, responder)?;
+    let mut shown = Shown::start(&plan, &format!("as {} measured", peer.ip()), args.json)?;
+    reports.iter().try_for_each(|report| shown.row(report))?;
+    Ok(Some(reports))
+}
+
+impl Hello {
+    fn new(plan: &Plan, mtu: Mtu, card: Card) -> Self {
+        Self {
+            version: VERSION,
+            test: plan.test,
+            size: plan.largest(),
+            mtu: mtu.bytes(),
+            qps: plan.qps,
+            tx_depth: plan.tx_depth,
+            rx_depth: plan.rx_depth,
+            card,
+        }
+    }
+}
+
+/// The server's plan for this client, or why there is none.
+fn agree(plan: &Plan, mtu: Mtu, hello: &Hello) -> Result<Plan, String> {
+    if hello.version != VERSION {
+        return Err("the two ends run different versions of uroce: install the same one at both".to_owned());
+    }
+    if hello.test != plan.test {
+        let (ours, theirs) = (plan.test.command(), hello.test.command());
+        return Err(format!("the server runs `uroce {ours}`, the client `uroce {theirs}`: run the same at both ends"));
+    }
+    let sane = (1..=MAX_QPS).contains(&hello.qps) && (1..=MAX_SIZE).contains(&hello.size);
+    let deep = (1..=MAX_DEPTH).contains(&hello.tx_depth) && (1..=MAX_DEPTH).contains(&hello.rx_depth);
+    if !sane || !deep {
+        return Err("the client asks for more queue pairs, depth or size than uroce allows".to_owned());
+    }
+    let theirs = Mtu::from_bytes(hello.mtu).ok_or("the client names a path MTU that does not exist")?;
+    if plan.mtu.is_some_and(|asked| asked > theirs) {
+        let (asked, theirs) = (mtu.bytes(), theirs.bytes());
+        return Err(format!("the server was told path MTU {asked}, the client has {theirs}: give the same -m at both ends"));
+    }
+    Ok(Plan {
+        size: hello.size,
+        all: false,
+        mtu: Some(mtu.min(theirs)),
+        qps: hello.qps,
+        tx_depth: hello.tx_depth,
+        rx_depth: hello.rx_depth,
+        ..plan.clone()
+    })
+}
+
+/// The path MTU that the server decided on.
+fn agreed(plan: &Plan, hello: &Hello) -> Result<Mtu> {
+    let decided = Mtu::from_bytes(hello.mtu);
+    let decided = decided.ok_or_else(|| Failure::new("the peer names a path MTU that does not exist"))?;
+    match plan.mtu {
+        Some(asked) if asked != decided => Err(Failure::new(format!(
+            "path MTU {} was asked for, the peer's link carries only {}: use `-m {}`, or raise the MTU of its link",
+            asked.bytes(),
+            decided.bytes(),
+            decided.bytes()
+        ))),
+        _ => Ok(decided),
+    }
+}
+
+/// Does the server's part until the client is done.
+fn serve(mut control: Control, plan: &Plan, mut responder: Responder) -> Result<Vec<Report>> {
+    let mut heard = Stopwatch::start();
+    loop {
+        let message = if plan.test.is_active() {
+            act(&mut control, &mut responder)?
+        } else {
+            // The thread of the device answers meanwhile.
+            interrupt::pause_unless_asked(PERIOD)?;
+            control.poll()?
+        };
+        match message {
+            None if heard.elapsed() < VANISHED => continue,
+            None => return Err(vanished()),
+            Some(Message::Round { size }) if (1..=plan.size).contains(&size) => {
+                responder.begin(size)?;
+                control.send(&Message::Ready)?;
+            }
+            Some(Message::Alive) => {}
+            Some(Message::Done { reports }) => return Ok(reports),
+            Some(other) => return Err(other.unexpected()),
+        }
+        heard = Stopwatch::start();
+    }
+}
+
+/// Drives the responder for a while, then looks whether the client has said something.
+fn act(control: &mut Control, responder: &mut Responder) -> Result<Option<Message>> {
+    for _ in 0..TURNS {
+        responder.step()?;
+    }
+    interrupt::check()?;
+    control.poll()
+}
+
+fn vanished() -> Failure {
+    let seconds = VANISHED.as_secs();
+    Failure::new(format!(
+        "the client has not been heard of for {seconds} s: it hangs or cannot be reached any more; start both ends again"
+    ))
+}
