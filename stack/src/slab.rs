@@ -69,6 +69,6 @@ mod tests {
         assert_eq!(slab.remove(0), None);
         assert_eq!(slab.vacant(), Some(0));
         assert_eq!(slab.insert('d'), Some(0));
-        assert_eq!(slab.iter().collect::<std::vec::Vec<_>>(), [&'d', &'b']);
+        assert_eq!(slab.iter().collect::<Vec<_>>(), [&'d', &'b']);
     }
 }

@@ -32,7 +32,11 @@ fn s03_what_is_not_from_the_peer_is_dropped_and_counted() {
         let mut host = Host::new();
         host.post_recv(1, 0, 64);
         host.recv(packet.clone());
-        assert_eq!((host.sent(), host.received(), host.state()), (vec![], vec![], QpState::Rts), "{packet:?}");
+        assert_eq!(
+            (host.sent(), host.received(), host.state()),
+            (vec![], vec![], QpState::Rts),
+            "{packet:?}"
+        );
         assert_eq!((host.count(counter), host.count(Counter::RcvdPkts)), (1, 0), "{packet:?}");
         host.recv(send(Only, 100, b"hello").ack_req());
         assert_eq!((host.sent(), host.received()), (vec![ack(100, 1)], ok([1])), "{packet:?}");
@@ -63,7 +67,8 @@ fn s03_a_foreign_answer_is_dropped() {
 
 #[test]
 fn p4_15_requests_are_heard_from_rtr_on() {
-    for (state, heard) in [(QpState::Reset, false), (QpState::Init, false), (QpState::Rtr, true), (QpState::Rts, true)]
+    for (state, heard) in
+        [(QpState::Reset, false), (QpState::Init, false), (QpState::Rtr, true), (QpState::Rts, true)]
     {
         let mut host = Host::with(Setup { state, ..Setup::default() });
         host.recv(write(Only, 100, host.at(0), 1, b"a").ack_req());

@@ -46,7 +46,11 @@ fn p4_16_a_failure_is_reported_even_when_unsignaled() {
     assert_eq!(host.sent().len(), 3);
     host.recv(nak(501, NakCode::RemoteAccessError, 1));
     assert_eq!(host.sent(), []);
-    assert_eq!(host.done(), [(2, WcStatus::RemAccessErr), (3, WcStatus::WrFlushErr)], "1 succeeded unreported");
+    assert_eq!(
+        host.done(),
+        [(2, WcStatus::RemAccessErr), (3, WcStatus::WrFlushErr)],
+        "1 succeeded unreported"
+    );
 }
 
 #[test]
@@ -128,7 +132,8 @@ fn c63_a_full_queue_takes_down_every_queue_pair_on_it() {
     let (other_cq, _reader) = host.engine.create_cq(8).expect("room for a completion queue");
     let shared = qp_init(&host.setup, other_cq, host.recv_cq);
     let apart = qp_init(&host.setup, other_cq, other_cq);
-    let [shared, apart] = [shared, apart].map(|init| host.engine.create_qp(host.pd, &init).expect("room").qpn);
+    let [shared, apart] =
+        [shared, apart].map(|init| host.engine.create_qp(host.pd, &init).expect("room").qpn);
     for qpn in [shared, apart] {
         let attr = attr_to(QpState::Init, &host.setup);
         host.engine.modify_qp(host.now, qpn, &attr).expect("allowed");

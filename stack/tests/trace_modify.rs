@@ -49,8 +49,16 @@ fn settable(state: QpState) -> AttrMask {
         Init => A::PKEY_INDEX | A::PORT | A::ACCESS_FLAGS,
         Rts => A::ACCESS_FLAGS | A::MIN_RNR_TIMER,
         Sqd => {
-            A::PORT | A::AV | A::TIMEOUT | A::RETRY_CNT | A::RNR_RETRY | A::MAX_QP_RD_ATOMIC | A::MAX_DEST_RD_ATOMIC
-                | A::ACCESS_FLAGS | A::PKEY_INDEX | A::MIN_RNR_TIMER
+            A::PORT
+                | A::AV
+                | A::TIMEOUT
+                | A::RETRY_CNT
+                | A::RNR_RETRY
+                | A::MAX_QP_RD_ATOMIC
+                | A::MAX_DEST_RD_ATOMIC
+                | A::ACCESS_FLAGS
+                | A::PKEY_INDEX
+                | A::MIN_RNR_TIMER
         }
         _ => A::empty(),
     }
@@ -101,7 +109,9 @@ fn each_required_attribute_is_missed() {
 
 #[test]
 fn each_attribute_that_a_transition_does_not_take_is_refused() {
-    for (from, to) in [(Reset, Init), (Init, Rtr), (Rtr, Rts), (Rts, Sqd), (Sqd, Rts), (Rts, Reset), (Rts, Error)] {
+    for (from, to) in
+        [(Reset, Init), (Init, Rtr), (Rtr, Rts), (Rts, Sqd), (Sqd, Rts), (Rts, Reset), (Rts, Error)]
+    {
         let full = if from == Sqd { QpAttr::to(to) } else { attr_to(to, &Setup::default()) };
         let mut refused = 0;
         for extra in single_attributes() {

@@ -122,7 +122,11 @@ fn p4_8_one_loss_is_one_retry_however_often_it_is_told() {
     }
     assert_eq!(host.sent().len(), 3);
     host.recv(nak(500, NakCode::SequenceError, 0));
-    assert_eq!((host.sent(), host.state()), (vec![], QpState::Rts), "until there is progress, the timer helps");
+    assert_eq!(
+        (host.sent(), host.state()),
+        (vec![], QpState::Rts),
+        "until there is progress, the timer helps"
+    );
     host.recv(nak(501, NakCode::SequenceError, 1));
     assert_eq!(host.sent().len(), 2, "progress, and another loss");
 }
@@ -143,7 +147,8 @@ fn p4_16_each_refusal_has_its_status_and_ends_the_connection() {
         host.recv(acknowledge(501, Syndrome::from_code(code), 1));
         let sent = host.sent();
         let completions = host.send_completions();
-        let outcomes: Vec<_> = completions.iter().map(|completion| (completion.wr_id, completion.status)).collect();
+        let outcomes: Vec<_> =
+            completions.iter().map(|completion| (completion.wr_id, completion.status)).collect();
         assert_eq!((sent, host.state()), (vec![], QpState::Err));
         let flush = WcStatus::WrFlushErr;
         assert_eq!(outcomes, [(0, WcStatus::Success), (1, status), (2, flush), (3, flush)], "{code:#x}");
@@ -166,11 +171,9 @@ fn p5_5_a_syndrome_without_a_meaning_is_a_bad_response() {
 
 #[test]
 fn p5_5_data_for_a_send_is_a_bad_response() {
-    for response in [
-        read_response(Only, 500, 1, &[0; 4]),
-        read_response(Middle, 500, 1, &[0; 4]),
-        atomic_ack(500, 1, 0),
-    ] {
+    for response in
+        [read_response(Only, 500, 1, &[0; 4]), read_response(Middle, 500, 1, &[0; 4]), atomic_ack(500, 1, 0)]
+    {
         let mut host = host_with_sends(2);
         host.fill(0, &[9; 8]);
         host.recv(response.clone());

@@ -25,7 +25,11 @@ fn c43_a_fence_waits_for_reads_and_not_for_sends() {
     host.post(3, SendOp::Write { remote: FAR, immediate: None }, SendFlags::FENCE, &sge);
     assert_eq!(psns(&host.sent()), [500, 501], "the WRITE waits");
     answer(&mut host, 500);
-    assert_eq!(host.sent(), [write(Only, 502, FAR, 4, &[7; 4]).ack_req()], "the SEND is not acknowledged yet");
+    assert_eq!(
+        host.sent(),
+        [write(Only, 502, FAR, 4, &[7; 4]).ack_req()],
+        "the SEND is not acknowledged yet"
+    );
     host.recv(ack(502, 3));
     assert_eq!((host.sent(), host.done()), (vec![], ok([1, 2, 3])));
 }
@@ -158,4 +162,35 @@ fn p4_5_sends_complete_in_posting_order_whatever_they_are() {
     assert_eq!((host.sent(), host.done()), (vec![], ok([3, 4])));
     host.recv(ack(504, 5));
     assert_eq!((host.sent(), host.done()), (vec![], ok([5])));
+}
+
+/// A message of `length` bytes, a multiple of 32, out of little memory: 32 entries that all name the same.
+fn long_message(host: &mut Host, length: u64) -> Vec<Sge> {
+    let piece = length / 32;
+    let region = Region::alloc(piece as usize);
+    let keys = host.engine.register_mr(host.pd, region, 0, Access::all()).expect("room for a region");
+    vec![Sge { addr: 0, length: piece as u32, lkey: keys.lkey }; 32]
+}
+
+#[test]
+fn p4_2_less_than_half_the_psns_are_outstanding() {
+    let mut host = Host::with(Setup { mtu: Mtu::B256, timeout: 0, ..Setup::default() });
+    let sges = long_message(&mut host, 1 << 30);
+    for wr_id in 0..2 {
+        host.post(wr_id, SendOp::Read { remote: FAR }, NONE, &sges);
+    }
+    assert_eq!(host.sent(), [read(500, FAR, 1 << 30).ack_req()], "each takes 2^22");
+    host.recv(read_response(Position::First, 500, 1, &[0; 256]));
+    assert_eq!(host.sent(), [read(500 + (1 << 22), FAR, 1 << 30).ack_req()]);
+}
+
+#[test]
+fn p4_2_a_message_that_takes_half_the_psns_is_too_long_for_its_path() {
+    let mut host = Host::with(Setup { mtu: Mtu::B256, ..Setup::default() });
+    let sges = long_message(&mut host, 1 << 31);
+    host.post_send(1, 4);
+    host.post(2, SendOp::Read { remote: FAR }, NONE, &sges);
+    assert_eq!(psns(&host.sent()), [500]);
+    host.recv(ack(500, 1));
+    assert_eq!((host.sent(), host.done()), (vec![], vec![(1, WcStatus::Success), (2, WcStatus::LocLenErr)]));
 }

@@ -70,7 +70,10 @@ fn responses_of_the_past_are_dropped() {
     host.recv(read_response(First, 500, 1, piece(&data, 0)));
     host.fill(0, &[0; MTU]);
     host.recv(read_response(First, 500, 1, piece(&data, 0)));
-    assert_eq!((host.sent(), host.bytes(0, MTU), host.count(Counter::StaleResponse)), (vec![], vec![0; MTU], 1));
+    assert_eq!(
+        (host.sent(), host.bytes(0, MTU), host.count(Counter::StaleResponse)),
+        (vec![], vec![0; MTU], 1)
+    );
 }
 
 #[test]
@@ -224,7 +227,11 @@ fn a_refusal_in_the_middle_of_the_responses_fails_the_read() {
     let (mut host, data) = host_reading();
     host.recv(read_response(First, 500, 1, piece(&data, 0)));
     host.recv(nak(501, NakCode::RemoteAccessError, 0));
-    assert_eq!((host.sent(), host.done()), (vec![], vec![(1, WcStatus::RemAccessErr)]), "C20, the other side");
+    assert_eq!(
+        (host.sent(), host.done()),
+        (vec![], vec![(1, WcStatus::RemAccessErr)]),
+        "C20, the other side"
+    );
 }
 
 #[test]

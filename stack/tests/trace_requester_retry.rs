@@ -37,10 +37,11 @@ fn p4_8_a_message_goes_on_in_its_middle_without_its_first_header() {
     host.fill(0, &data);
     host.post_write(1, data.len() as u32);
     let first = write(First, 500, FAR, 3072, &data[..MTU]);
-    let rest = [write_more(Middle, 501, &data[MTU..2 * MTU]), write_more(Last, 502, &data[2 * MTU..]).ack_req()];
-    assert_eq!(host.sent(), [&[first.clone()], &rest[..]].concat());
+    let rest =
+        [write_more(Middle, 501, &data[MTU..2 * MTU]), write_more(Last, 502, &data[2 * MTU..]).ack_req()];
+    assert_eq!(host.sent(), [std::slice::from_ref(&first), &rest[..]].concat());
     host.recv(nak(500, NakCode::SequenceError, 0));
-    assert_eq!(host.sent(), [&[first], &rest[..]].concat());
+    assert_eq!(host.sent(), [std::slice::from_ref(&first), &rest[..]].concat());
     host.recv(nak(501, NakCode::SequenceError, 0));
     assert_eq!(host.sent(), rest);
     host.recv(ack(501, 0));

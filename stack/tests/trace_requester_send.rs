@@ -95,8 +95,13 @@ fn an_event_is_asked_for_only_where_a_receive_completes() {
 fn p4_4_an_acknowledgement_is_asked_for_every_64_packets() {
     let mut host = Host::with(Setup { mtu: Mtu::B256, window: 1024, ..Setup::default() });
     host.post_send(1, 200 * 256);
-    let asking: Vec<usize> =
-        host.sent().iter().enumerate().filter(|(_, packet)| packet.ack_request).map(|(index, _)| index).collect();
+    let asking: Vec<usize> = host
+        .sent()
+        .iter()
+        .enumerate()
+        .filter(|(_, packet)| packet.ack_request)
+        .map(|(index, _)| index)
+        .collect();
     assert_eq!(asking, [63, 127, 191, 199]);
 }
 
@@ -116,9 +121,10 @@ fn p4_4_the_window_stalls_and_the_packet_before_the_stall_asks() {
     host.post_send(1, 20 * 256);
     let sent = host.sent();
     assert_eq!(sent.iter().map(|packet| packet.psn).collect::<Vec<_>>(), (500..508).collect::<Vec<_>>());
-    assert_eq!(sent.iter().map(|packet| packet.ack_request).collect::<Vec<_>>(), [
-        false, false, false, false, false, false, false, true
-    ]);
+    assert_eq!(
+        sent.iter().map(|packet| packet.ack_request).collect::<Vec<_>>(),
+        [false, false, false, false, false, false, false, true]
+    );
     assert_eq!(host.sent(), []);
     host.recv(ack(503, 0));
     let sent = host.sent();
@@ -172,7 +178,8 @@ fn inline_data_is_taken_when_it_is_posted() {
     let mut host = Host::new();
     let mut buffer = pattern(512);
     let op = SendOp::Send { immediate: None };
-    host.try_post(&SendWr { wr_id: 1, op, flags: SendFlags::INLINE, data: Gather::Inline(&buffer) }).expect("fits");
+    host.try_post(&SendWr { wr_id: 1, op, flags: SendFlags::INLINE, data: Gather::Inline(&buffer) })
+        .expect("fits");
     buffer.fill(0);
     assert_eq!(host.sent(), [send(Only, 500, &pattern(512)).ack_req()]);
     host.advance(TIMEOUT);
@@ -184,11 +191,12 @@ fn inline_data_is_cut_like_any_other() {
     let mut host = Host::with(Setup { mtu: Mtu::B256, ..Setup::default() });
     let data = pattern(300);
     let op = SendOp::Write { remote: FAR, immediate: None };
-    host.try_post(&SendWr { wr_id: 1, op, flags: SendFlags::empty(), data: Gather::Inline(&data) }).expect("fits");
-    assert_eq!(host.sent(), [
-        write(First, 500, FAR, 300, &data[..256]),
-        write_more(Last, 501, &data[256..]).ack_req()
-    ]);
+    host.try_post(&SendWr { wr_id: 1, op, flags: SendFlags::empty(), data: Gather::Inline(&data) })
+        .expect("fits");
+    assert_eq!(
+        host.sent(),
+        [write(First, 500, FAR, 300, &data[..256]), write_more(Last, 501, &data[256..]).ack_req()]
+    );
 }
 
 #[test]

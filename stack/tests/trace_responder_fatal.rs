@@ -11,7 +11,6 @@ const MTU: usize = 1024;
 const FULL: [u8; MTU] = [0xAB; MTU];
 const INVALID: NakCode = NakCode::InvalidRequest;
 const ACCESS: NakCode = NakCode::RemoteAccessError;
-const OPERATIONAL: NakCode = NakCode::RemoteOperationalError;
 /// No receive was taken, so the first is flushed like all others.
 const UNTOUCHED: WcStatus = WcStatus::WrFlushErr;
 const TAKEN: WcStatus = WcStatus::RemInvReqErr;
@@ -78,14 +77,16 @@ fn sequence_cases() -> Vec<Case> {
         Case::new("SEND, atomic", |host| fetch_add(101, host.at(0), 1), INVALID, TAKEN).after(open_send),
         Case::new("WRITE, SEND", |_| send(Only, 101, b"a"), INVALID, UNTOUCHED).after(open_write),
         Case::new("WRITE, SEND LAST", |_| send(Last, 101, b"a"), INVALID, UNTOUCHED).after(open_write),
-        Case::new("WRITE, WRITE", |host| write(Only, 101, host.at(0), 1, b"a"), INVALID, UNTOUCHED).after(open_write),
+        Case::new("WRITE, WRITE", |host| write(Only, 101, host.at(0), 1, b"a"), INVALID, UNTOUCHED)
+            .after(open_write),
         Case::new("WRITE, READ", |host| read(101, host.at(0), 1), INVALID, UNTOUCHED).after(open_write),
     ]
 }
 
 /// Step 3, the queue pair's own rights: before the key is looked at. And what is not served at all.
 fn access_cases() -> Vec<Case> {
-    let closed = |name, request| Case::new(name, request, INVALID, UNTOUCHED).with(|s| s.access = Access::empty());
+    let closed =
+        |name, request| Case::new(name, request, INVALID, UNTOUCHED).with(|s| s.access = Access::empty());
     vec![
         closed("WRITE", |_| write(Only, 100, FAR, 1, b"a")),
         closed("WRITE with immediate", |_| write(Only, 100, FAR, 1, b"a").imm(1)),
@@ -101,7 +102,8 @@ fn access_cases() -> Vec<Case> {
 
 /// Step 4: before the key is looked at.
 fn depth_cases() -> Vec<Case> {
-    let none = |name, request| Case::new(name, request, INVALID, UNTOUCHED).with(|s| s.max_dest_rd_atomic = 0);
+    let none =
+        |name, request| Case::new(name, request, INVALID, UNTOUCHED).with(|s| s.max_dest_rd_atomic = 0);
     vec![none("C67 READ", |_| read(100, FAR, 1)), none("C67 atomic", |_| fetch_add(100, FAR, 1))]
 }
 
@@ -116,7 +118,8 @@ fn length_cases() -> Vec<Case> {
         Case::new("ONLY long", |_| send(Only, 100, &[0; MTU + 1]), INVALID, TAKEN),
         Case::new("WRITE FIRST short", |_| write(First, 100, FAR, 3000, &FULL[4..]), INVALID, UNTOUCHED),
         Case::new("WRITE ONLY long", |_| write(Only, 100, FAR, 1028, &[0; 1028]), INVALID, UNTOUCHED),
-        Case::new("WRITE LAST of nothing", |_| write_more(Last, 101, b""), INVALID, UNTOUCHED).after(open_write),
+        Case::new("WRITE LAST of nothing", |_| write_more(Last, 101, b""), INVALID, UNTOUCHED)
+            .after(open_write),
     ]
 }
 
@@ -127,10 +130,30 @@ fn announced_length_cases() -> Vec<Case> {
     vec![
         Case::new("READ of more than 2^31", |_| read(100, FAR, HUGE), INVALID, UNTOUCHED),
         Case::new("WRITE of more than 2^31", |_| write(First, 100, FAR, HUGE, &FULL), INVALID, UNTOUCHED),
-        Case::new("ONLY less than announced", |host| write(Only, 100, host.at(0), 2, b"a"), INVALID, UNTOUCHED),
-        Case::new("ONLY more than announced", |host| write(Only, 100, host.at(0), 1, b"ab"), INVALID, UNTOUCHED),
-        Case::new("FIRST of one packet", |host| write(First, 100, host.at(0), 1024, &FULL), INVALID, UNTOUCHED),
-        Case::new("FIRST more than announced", |host| write(First, 100, host.at(0), 9, &FULL), INVALID, UNTOUCHED),
+        Case::new(
+            "ONLY less than announced",
+            |host| write(Only, 100, host.at(0), 2, b"a"),
+            INVALID,
+            UNTOUCHED,
+        ),
+        Case::new(
+            "ONLY more than announced",
+            |host| write(Only, 100, host.at(0), 1, b"ab"),
+            INVALID,
+            UNTOUCHED,
+        ),
+        Case::new(
+            "FIRST of one packet",
+            |host| write(First, 100, host.at(0), 1024, &FULL),
+            INVALID,
+            UNTOUCHED,
+        ),
+        Case::new(
+            "FIRST more than announced",
+            |host| write(First, 100, host.at(0), 9, &FULL),
+            INVALID,
+            UNTOUCHED,
+        ),
         Case::new("LAST before the end", three, INVALID, UNTOUCHED).after(open_write),
         Case::new("MIDDLE past the end", |_| write_more(Middle, 102, &FULL), INVALID, UNTOUCHED)
             .after(|host| vec![write(First, 100, host.at(0), 3000, &FULL), write_more(Middle, 101, &FULL)]),
@@ -161,7 +184,8 @@ fn execution_cases() -> Vec<Case> {
     vec![
         Case::new("C59 misaligned", |host| fetch_add(100, host.at(4), 1), INVALID, UNTOUCHED),
         Case::new("SEND too long", |_| send(Last, 101, &[0; 977]), INVALID, long).after(open_send),
-        Case::new("SEND too long, not at the end", |_| send(Middle, 101, &FULL), INVALID, long).after(open_send),
+        Case::new("SEND too long, not at the end", |_| send(Middle, 101, &FULL), INVALID, long)
+            .after(open_send),
     ]
 }
 
@@ -215,8 +239,11 @@ fn p5_2_each_cause_is_refused_once_and_ends_the_connection() {
         assert_eq!(host.state(), QpState::Err, "{name}");
         assert_eq!(host.received(), [(1, case.receive), (2, WcStatus::WrFlushErr)], "{name}");
         assert_eq!(host.done(), flushed([9]), "{name}: the send queue ends too");
-        let event =
-            if case.code == ACCESS { AsyncEvent::QpAccessErr(host.qpn) } else { AsyncEvent::QpReqErr(host.qpn) };
+        let event = if case.code == ACCESS {
+            AsyncEvent::QpAccessErr(host.qpn)
+        } else {
+            AsyncEvent::QpReqErr(host.qpn)
+        };
         assert_eq!(host.events(), [event], "{name}");
         host.recv(offending);
         host.recv(send(Only, psn + 1, b"a").ack_req());
@@ -241,72 +268,4 @@ fn s04_the_same_from_another_address_changes_nothing() {
         host.recv(request);
         assert_eq!(host.state(), QpState::Err, "{name}: the peer itself is heard as before");
     }
-}
-
-#[test]
-fn s05_a_key_of_another_protection_domain_opens_nothing() {
-    let mut host = Host::new();
-    let other = host.engine.alloc_pd().expect("room for a protection domain");
-    let keys = host.engine.register_mr(other, Region::alloc(64), VA, Access::all()).expect("room for a region");
-    host.recv(write(Only, 100, RemoteAddr { va: VA, rkey: keys.rkey }, 1, b"a"));
-    assert_eq!(host.sent(), [nak(100, ACCESS, 0)]);
-}
-
-#[test]
-fn p4_14_each_right_of_the_region_is_needed() {
-    type Request = fn(RemoteAddr) -> Pkt;
-    let requests: [(Access, Request); 3] = [
-        (Access::REMOTE_WRITE, |remote| write(Only, 100, remote, 1, b"a")),
-        (Access::REMOTE_READ, |remote| read(100, remote, 1)),
-        (Access::REMOTE_ATOMIC, |remote| fetch_add(100, remote, 1)),
-    ];
-    for (right, request) in requests {
-        for (access, granted) in [(Access::all(), true), (Access::all() - right, false)] {
-            let mut host = Host::new();
-            let keys = host.engine.register_mr(host.pd, Region::alloc(64), 0, access).expect("room for a region");
-            host.recv(request(RemoteAddr { va: 0, rkey: keys.rkey }).ack_req());
-            let refused = host.sent() == [nak(100, ACCESS, 0)];
-            assert_eq!((refused, host.state() == QpState::Rts), (!granted, granted), "{right:?}");
-        }
-    }
-}
-
-#[test]
-fn p5_2_9b_a_receive_that_may_not_be_written_is_an_operational_error() {
-    let cases: [(&str, fn(&mut Host) -> Sge); 3] = [
-        ("unknown key", |host| Sge { lkey: !host.keys.lkey, ..host.sge(0, 64) }),
-        ("past the end", |host| host.sge(AREA as u64 - 32, 64)),
-        ("not for writing", |host| {
-            let region = Region::alloc(64);
-            let keys = host.engine.register_mr(host.pd, region, 0, Access::REMOTE_READ).expect("room for a region");
-            Sge { addr: 0, length: 64, lkey: keys.lkey }
-        }),
-    ];
-    for (name, sge) in cases {
-        let mut host = Host::new();
-        let sge = sge(&mut host);
-        host.try_post_recv(1, &[sge]).expect("keys are looked at when data comes");
-        host.post_recv(2, 0, 64);
-        host.recv(send(Only, 100, &[1; 64]).ack_req());
-        assert_eq!(host.sent(), [nak(100, OPERATIONAL, 0)], "{name}");
-        assert_eq!(host.received(), [(1, WcStatus::LocProtErr), (2, WcStatus::WrFlushErr)], "{name}");
-        assert_eq!(host.state(), QpState::Err, "{name}");
-    }
-}
-
-#[test]
-fn p4_3_a_refusal_carries_the_messages_completed_before_it() {
-    let mut host = Host::new();
-    host.recv(write(Only, 100, host.at(0), 1, b"a").ack_req());
-    host.recv(write(Only, 101, host.at(0), 1, b"b"));
-    host.recv(write(Only, 102, FAR, 1, b"c").ack_req());
-    assert_eq!(host.sent(), [ack(100, 1), nak(102, ACCESS, 2)]);
-    assert_eq!(host.bytes(0, 1), b"b");
-}
-
-#[test]
-fn p5_2_the_receive_is_missed_before_the_length() {
-    let mut host = Host::new();
-    host.recv(send(Only, 100, &[0; MTU + 1]));
-    assert_eq!((host.sent(), host.state()), (vec![rnr(100, 14, 0)], QpState::Rts));
 }

@@ -85,7 +85,11 @@ fn p4_4_nothing_is_acknowledged_unasked() {
     let mut host = host_with_receives(2);
     host.recv(send(Only, 100, b"a"));
     assert_eq!(host.sent(), []);
-    assert_eq!(host.received(), ok([1]), "the completion does not wait for an acknowledgement that is not owed");
+    assert_eq!(
+        host.received(),
+        ok([1]),
+        "the completion does not wait for an acknowledgement that is not owed"
+    );
 }
 
 #[test]

@@ -25,7 +25,8 @@ fn responses(psn: u32, msn: u32, data: &[u8]) -> Vec<Pkt> {
         (false, true) => Last,
         (false, false) => Middle,
     };
-    let packet = |(index, piece): (usize, &&[u8])| read_response(position(index), psn + index as u32, msn, piece);
+    let packet =
+        |(index, piece): (usize, &&[u8])| read_response(position(index), psn + index as u32, msn, piece);
     pieces.iter().enumerate().map(packet).collect()
 }
 

@@ -132,7 +132,12 @@ fn p4_15_sqd_takes_other_timers_and_depths() {
     host.recv(fetch_add(100, host.at(0), 1));
     assert_eq!(host.sent(), [atomic_ack(100, 1, 0)]);
     host.modify(&QpAttr::to(QpState::Sqd));
-    let attr = QpAttr { timeout: Some(11), max_rd_atomic: Some(1), max_dest_rd_atomic: Some(2), ..QpAttr::default() };
+    let attr = QpAttr {
+        timeout: Some(11),
+        max_rd_atomic: Some(1),
+        max_dest_rd_atomic: Some(2),
+        ..QpAttr::default()
+    };
     host.modify(&attr);
     host.modify(&QpAttr::to(QpState::Rts));
     host.recv(fetch_add(100, host.at(0), 1));
@@ -167,7 +172,10 @@ fn a_reset_forgets_everything_and_the_queue_pair_is_used_again() {
     host.post_send(5, 4);
     host.recv(send(Only, 7, b"hello").ack_req());
     let sent = host.sent();
-    assert!(sent.contains(&ack(7, 1)) && sent.contains(&send(Only, 9, &host.bytes(0, 4)).ack_req()), "{sent:?}");
+    assert!(
+        sent.contains(&ack(7, 1)) && sent.contains(&send(Only, 9, &host.bytes(0, 4)).ack_req()),
+        "{sent:?}"
+    );
     host.recv(ack(9, 1));
     assert_eq!((host.sent(), host.done(), host.received()), (vec![], ok([5]), ok([4])));
     host.recv(read(8, host.at(0), 0));
@@ -235,10 +243,17 @@ fn c69_every_state_is_told_as_it_is() {
 fn c69_attributes_are_told_as_they_were_set() {
     let host = Host::new();
     let (attr, init) = host.engine.query_qp(host.qpn).expect("the queue pair exists");
-    let Setup { timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic, .. } = host.setup;
-    assert_eq!((attr.timeout, attr.retry_cnt, attr.rnr_retry), (Some(timeout), Some(retry_cnt), Some(rnr_retry)));
+    let Setup { timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic, .. } =
+        host.setup;
+    assert_eq!(
+        (attr.timeout, attr.retry_cnt, attr.rnr_retry),
+        (Some(timeout), Some(retry_cnt), Some(rnr_retry))
+    );
     assert_eq!(attr.min_rnr_timer, Some(min_rnr_timer));
-    assert_eq!((attr.max_rd_atomic, attr.max_dest_rd_atomic), (Some(max_rd_atomic), Some(max_dest_rd_atomic)));
+    assert_eq!(
+        (attr.max_rd_atomic, attr.max_dest_rd_atomic),
+        (Some(max_rd_atomic), Some(max_dest_rd_atomic))
+    );
     assert_eq!((attr.sq_psn, attr.rq_psn), (Some(Psn::new(500)), Some(Psn::new(100))));
     assert_eq!((attr.dest_qpn, attr.path_mtu), (Some(PEER_QPN), Some(Mtu::B1024)));
     assert_eq!((attr.path, attr.access), (Some(path(HOST, PEER)), Some(Access::REMOTE)));

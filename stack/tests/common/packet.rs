@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use uroce_stack::RemoteAddr;
 use uroce_stack::wire::{
-    Aeth, AtomicEth, Bth, Class, MAX_HEADER, MacAddr, NakCode, Operation, Packet, Path, Position, Psn, Qpn, Reth,
-    Syndrome, Template, emit,
+    Aeth, AtomicEth, Bth, Class, MAX_HEADER, MacAddr, NakCode, Operation, Packet, Path, Position, Psn, Qpn,
+    Reth, Syndrome, Template, emit,
 };
 
 pub const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -52,8 +52,14 @@ impl Pkt {
     pub fn parsed(packet: &Packet<'_>) -> Self {
         assert_eq!((packet.ip.source, packet.ip.destination), (HOST, PEER));
         assert_eq!((packet.bth.dest_qp, packet.bth.pkey, packet.class), (PEER_QPN, 0xFFFF, Class::Rc));
-        assert!(packet.bth.migrated && packet.ip.dont_fragment && packet.ip.ident != 0, "section 9.3, 1 and 2");
-        assert!(packet.pad.as_slice().iter().all(|byte| *byte == 0), "section 4.1: pad bytes are zero on send");
+        assert!(
+            packet.bth.migrated && packet.ip.dont_fragment && packet.ip.ident != 0,
+            "section 9.3, 1 and 2"
+        );
+        assert!(
+            packet.pad.as_slice().iter().all(|byte| *byte == 0),
+            "section 4.1: pad bytes are zero on send"
+        );
         assert_eq!((packet.payload.len() + packet.pad.len()) % 4, 0, "C01");
         let payload: Vec<u8> = packet.payload.bytes().collect();
         let mut pkt = Self::new(packet.bth.psn.get(), packet.operation, &payload);
@@ -70,7 +76,8 @@ impl Pkt {
             ack_request: self.ack_request,
             ..Bth::new(self.dest_qp.unwrap_or(to), Psn::new(self.psn))
         };
-        let opcode = self.operation.opcode(self.class.service()).expect("the trace names a packet that exists");
+        let opcode =
+            self.operation.opcode(self.class.service()).expect("the trace names a packet that exists");
         let mut frame = vec![0; MAX_HEADER + self.payload.len()];
         let fill = |out: &mut [u8], crc: uroce_stack::memory::Crc| {
             out.copy_from_slice(&self.payload);
@@ -129,7 +136,9 @@ impl Pkt {
 
     pub fn imm(mut self, value: u32) -> Self {
         match &mut self.operation {
-            Operation::Send { immediate, .. } | Operation::Write { immediate, .. } => *immediate = Some(value),
+            Operation::Send { immediate, .. } | Operation::Write { immediate, .. } => {
+                *immediate = Some(value);
+            }
             other => panic!("{other:?} carries no immediate"),
         }
         self

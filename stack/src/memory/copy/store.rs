@@ -12,14 +12,15 @@ pub(super) unsafe trait Word: Copy {
     unsafe fn store(self, at: *mut Self);
 }
 
-pub(super) use order::Widest;
+pub(super) use order::Narrow;
 
-/// The CPU shows stores in program order, and 16 aligned bytes at once; volatile holds the compiler to it.
+/// The CPU shows stores in program order, and aligned ones in one piece (promised for 16 bytes, and what CPUs with
+/// AVX2 do with 32: at once or the lower half first); volatile holds the compiler to the order.
 #[cfg(target_arch = "x86_64")]
 mod order {
-    use core::arch::x86_64::__m128i;
+    use core::arch::x86_64::{__m128i, __m256i};
 
-    pub(in super::super) type Widest = __m128i;
+    pub(in super::super) type Narrow = __m128i;
 
     macro_rules! words {
         ($($word:ty),+) => {
@@ -36,7 +37,7 @@ mod order {
         };
     }
 
-    words!(u8, u16, u32, u64, __m128i);
+    words!(u8, u16, u32, u64, __m128i, __m256i);
 }
 
 /// Elsewhere each store has to say that it comes after those before it.
@@ -44,7 +45,7 @@ mod order {
 mod order {
     use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-    pub(in super::super) type Widest = u64;
+    pub(in super::super) type Narrow = u64;
 
     macro_rules! words {
         ($($word:ty as $atomic:ty),+) => {

@@ -16,22 +16,22 @@ pub(super) fn crc<const COPY: bool>(crc: u32, pass: &mut Pass<'_, COPY>) -> u32 
     let lane = if pass.left() < 64 {
         _mm_xor_si128(pass.next(), register)
     } else {
-        let [a, b, c, d] = pass.next_four();
-        merge(fold_all([_mm_xor_si128(a, register), b, c, d], pass))
+        let [a, b, c, d] = pass.next_array();
+        fold_64_bytes([_mm_xor_si128(a, register), b, c, d], pass)
     };
     finish(lane, pass)
 }
 
-/// Folds 64 bytes a round; fewer stay for the caller.
+/// Folds 64 bytes a round, and what they come to into 16.
 #[inline]
 #[target_feature(enable = "avx,pclmulqdq")]
-pub(super) fn fold_all<const COPY: bool>(mut lanes: [__m128i; 4], pass: &mut Pass<'_, COPY>) -> [__m128i; 4] {
+fn fold_64_bytes<const COPY: bool>(mut lanes: [__m128i; 4], pass: &mut Pass<'_, COPY>) -> __m128i {
     let by_64 = constants(const { factors(64) });
     while pass.left() >= 64 {
-        let next = pass.next_four();
+        let next: [_; 4] = pass.next_array();
         lanes = array::from_fn(|at| fold(lanes[at], next[at], by_64));
     }
-    lanes
+    merge(lanes)
 }
 
 /// Folds the first 48 of 64 bytes into the last 16.

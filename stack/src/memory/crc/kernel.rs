@@ -4,12 +4,14 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use super::{Pass, portable};
 #[cfg(target_arch = "x86_64")]
-use super::{fold128, fold256};
+use super::{fold128, fold256, fold512};
 
 #[cfg(target_arch = "x86_64")]
-cpufeatures::new!(has_clmul, "avx", "pclmulqdq");
+cpufeatures::new!(clmul, "avx", "pclmulqdq");
 #[cfg(target_arch = "x86_64")]
-cpufeatures::new!(has_avx2, "avx2");
+cpufeatures::new!(avx2, "avx2");
+#[cfg(target_arch = "x86_64")]
+cpufeatures::new!(avx512, "avx512f");
 
 /// A CRC loop that this CPU has the instructions for: no other value is ever made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,9 @@ enum Isa {
     /// 32 bytes a step: AVX2, VPCLMULQDQ.
     #[cfg(target_arch = "x86_64")]
     Fold256 = 3,
+    /// 64 bytes a step: AVX-512, VPCLMULQDQ.
+    #[cfg(target_arch = "x86_64")]
+    Fold512 = 4,
 }
 
 static BEST: AtomicU8 = AtomicU8::new(0);
@@ -34,6 +39,8 @@ impl Kernel {
     #[inline]
     pub(crate) fn best() -> Self {
         match BEST.load(Ordering::Relaxed) {
+            #[cfg(target_arch = "x86_64")]
+            4 => Self(Isa::Fold512),
             #[cfg(target_arch = "x86_64")]
             3 => Self(Isa::Fold256),
             #[cfg(target_arch = "x86_64")]
@@ -55,9 +62,11 @@ impl Kernel {
         let all = [
             (Isa::Portable, true),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Fold128, has_clmul::get()),
+            (Isa::Fold128, clmul::get()),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Fold256, has_clmul::get() && has_avx2::get() && has_vpclmulqdq()),
+            (Isa::Fold256, clmul::get() && has_avx2() && has_vpclmulqdq()),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Fold512, clmul::get() && avx512::get() && has_vpclmulqdq()),
         ];
         all.into_iter().filter(|(_, usable)| *usable).map(|(isa, _)| Self(isa))
     }
@@ -73,12 +82,25 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Isa::Fold256 => unsafe { fold256::crc(crc, pass) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Isa::Fold512 => unsafe { fold512::crc(crc, pass) },
         }
     }
 }
 
+/// Whether the CPU and the system have 32-byte registers.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_avx2() -> bool {
+    avx2::get()
+}
+
 /// `cpufeatures` asks for 512-bit registers too, which a 256-bit VPCLMULQDQ does without.
 #[cfg(target_arch = "x86_64")]
+#[allow(unused_unsafe, reason = "safe in newer Rust, not yet in the oldest that is supported")]
 fn has_vpclmulqdq() -> bool {
-    core::arch::x86_64::__cpuid_count(7, 0).ecx & 1 << 10 != 0
+    // SAFETY: every x86-64 CPU has the instruction.
+    let features = unsafe { core::arch::x86_64::__cpuid_count(7, 0) };
+    features.ecx & 1 << 10 != 0
 }

@@ -6,6 +6,8 @@ mod fold;
 mod fold128;
 #[cfg(target_arch = "x86_64")]
 mod fold256;
+#[cfg(target_arch = "x86_64")]
+mod fold512;
 mod kernel;
 mod pass;
 mod portable;
@@ -14,6 +16,8 @@ mod portable;
 mod tests;
 
 pub(super) use kernel::Kernel;
+#[cfg(target_arch = "x86_64")]
+pub(super) use kernel::has_avx2;
 pub(super) use pass::Pass;
 
 /// A running CRC-32: the register as it stands between two bytes, not yet inverted.

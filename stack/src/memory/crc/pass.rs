@@ -7,7 +7,7 @@
 //! The reads are volatile because a compiler may repeat a plain one.
 
 use core::marker::PhantomData;
-use core::{ptr, slice};
+use core::{array, ptr, slice};
 
 /// Bytes still to go: read from `src` and, if `COPY`, written to `dst`.
 ///
@@ -58,11 +58,11 @@ impl<'a, const COPY: bool> Pass<'a, COPY> {
         value
     }
 
-    /// The next bytes as four values; at least their size must be left.
+    /// The next bytes as so many values; at least their size must be left.
     #[inline(always)]
-    pub(super) fn next_four<V: Bits>(&mut self) -> [V; 4] {
-        assert!(self.left >= 4 * size_of::<V>());
-        [self.next(), self.next(), self.next(), self.next()]
+    pub(super) fn next_array<V: Bits, const N: usize>(&mut self) -> [V; N] {
+        assert!(size_of::<[V; N]>() <= self.left);
+        array::from_fn(|_| self.next())
     }
 
     /// The last bytes, fewer than 16, as a little-endian number of two halves, low first.
@@ -137,4 +137,4 @@ macro_rules! bits {
 
 bits!(u8, u16, u32, u64);
 #[cfg(target_arch = "x86_64")]
-bits!(core::arch::x86_64::__m128i, core::arch::x86_64::__m256i);
+bits!(core::arch::x86_64::__m128i, core::arch::x86_64::__m256i, core::arch::x86_64::__m512i);

@@ -42,10 +42,11 @@ pub(super) struct Responses {
 }
 
 impl Responses {
-    /// Room for as many READs and atomics, an acknowledgement behind each, and the refusal of what comes then.
+    /// Room for as many READs and atomics, an acknowledgement behind each, a READ that starts again, and the refusal of
+    /// what comes then.
     pub(super) fn set_depth(&mut self, depth: usize) {
         self.limit = 2 * depth + 4;
-        self.queue.reserve((self.limit + 1).saturating_sub(self.queue.len()));
+        self.queue.reserve((self.limit + 2).saturating_sub(self.queue.len()));
     }
 
     pub(super) fn is_empty(&self) -> bool {
