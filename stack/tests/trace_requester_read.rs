@@ -98,7 +98,7 @@ fn c35_a_timeout_asks_for_what_is_missing() {
     host.recv(read_response(Middle, 501, 1, piece(&data, 1)));
     host.fill(0, &[0xEE; 2048]);
     for _ in 0..3 {
-        host.advance(TIMEOUT);
+        host.advance(4 * TIMEOUT);
         assert_eq!(host.sent(), [read(502, far(2048), 2048).ack_req()], "the base does not move");
     }
     host.recv(read_response(First, 502, 1, piece(&data, 2)));

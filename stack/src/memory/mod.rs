@@ -2,8 +2,8 @@
 //!
 //! Remote writes race with the application by design, as they do with RDMA hardware. So no reference to registered
 //! memory exists while it is registered: bytes move in and out by copy only, through [`copy_out`] and [`copy_in`],
-//! and the aligned words of atomic operations through [`core::sync::atomic::AtomicU64`]. The bulk copies are plain
-//! ones; a racing writer changes which bytes are copied and nothing else, as each byte is read or written once.
+//! and the aligned words of atomic operations through [`core::sync::atomic::AtomicU64`]. A racing writer
+//! changes which bytes are copied and nothing else, as each byte is read or written once.
 //!
 //! Every access names a key that is looked up when the bytes move. Deregistering removes the key, so it revokes the
 //! region: later work requests fail, and peers get a NAK.

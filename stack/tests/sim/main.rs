@@ -28,8 +28,8 @@ fn a_cable_that_loses_duplicates_reorders_and_corrupts() {
 }
 
 #[test]
-fn a_cable_that_loses_one_packet_in_ten() {
-    run_seeds(SEEDS / 2, Faults { loss: 0.1, ..Faults::default() });
+fn a_cable_that_loses_one_packet_in_twenty() {
+    run_seeds(SEEDS / 2, Faults { loss: 0.05, ..Faults::default() });
 }
 
 #[test]

@@ -98,6 +98,8 @@ pub(crate) struct Requester {
     rnr_retries_left: u8,
     /// A response made us go back to `una`; further ones wait for progress or for the timer.
     went_back: bool,
+    /// Timeouts since the peer was last heard.
+    timeouts: u8,
     draining: bool,
     settings: Settings,
 }
@@ -123,6 +125,7 @@ impl Requester {
             retries_left: 0,
             rnr_retries_left: 0,
             went_back: false,
+            timeouts: 0,
             draining: false,
             settings: Settings::default(),
         }
@@ -191,7 +194,7 @@ impl Requester {
         let end = self.oldest();
         (self.unstarted, self.cursor) = (end, Cursor { wqe: end, packet: 0 });
         (self.ack_deadline, self.rnr_until, self.stopped) = (None, None, None);
-        (self.reads_in_flight, self.unasked, self.went_back) = (0, 0, false);
+        (self.reads_in_flight, self.unasked, self.went_back, self.timeouts) = (0, 0, false, 0);
         (self.una, self.sent_end, self.window_base) = (self.next_psn, self.next_psn, self.next_psn);
     }
 

@@ -9,6 +9,10 @@ use crate::counters::Counter;
 use crate::time::Instant;
 use crate::wire::Syndrome;
 
+/// A timeout may take up to four times its nominal length (IBTA, transport timer): the second takes twice, further
+/// ones four times as long.
+const MAX_BACKOFF: u8 = 2;
+
 /// `rnr_retry` that never runs out (IBTA, RNR retry counter).
 const RNR_FOREVER: u8 = 7;
 
@@ -30,7 +34,14 @@ impl Requester {
 
     fn time_out(&mut self, env: &mut Env<'_>) -> Result<(), Failure> {
         env.counters.add(Counter::LocalAckTimeoutErr);
+        self.timeouts = self.timeouts.saturating_add(1);
         self.go_back(env)
+    }
+
+    /// Whether only the oldest packet may be sent. A peer that was not heard in time is slow more often than the
+    /// packets are lost; all of them again would make it slower still.
+    pub(super) fn is_probing(&self) -> bool {
+        self.timeouts > 0
     }
 
     /// Sends everything from the oldest unacknowledged packet on again, at the cost of one retry.
@@ -52,6 +63,7 @@ impl Requester {
             return Ok(());
         }
         self.went_back = true;
+        self.timeouts = 0;
         self.go_back(env)
     }
 
@@ -67,6 +79,7 @@ impl Requester {
             };
             self.rnr_retries_left = left;
         }
+        self.timeouts = 0;
         self.rewind();
         self.rnr_until = Some(env.now + Syndrome::rnr_delay(timer));
         Ok(())
@@ -75,7 +88,7 @@ impl Requester {
     /// The peer got further: retries start anew, and so does the timer.
     pub(super) fn made_progress(&mut self, now: Instant) {
         self.reload_retries();
-        self.went_back = false;
+        (self.went_back, self.timeouts) = (false, 0);
         self.catch_up();
         self.restart_timer(now);
     }
@@ -88,11 +101,17 @@ impl Requester {
     /// Starts the ACK timer anew, or stops it when nothing is outstanding or timeouts are off.
     pub(super) fn restart_timer(&mut self, now: Instant) {
         let running = self.una != self.sent_end && self.settings.timeout != 0;
-        self.ack_deadline = running.then(|| now + ack_timeout(self.settings.timeout));
+        let time = ack_timeout(self.settings.timeout) * (1 << self.timeouts.min(MAX_BACKOFF));
+        self.ack_deadline = running.then(|| now + time);
+    }
+
+    /// Where the oldest unacknowledged packet is.
+    pub(super) fn oldest_packet(&self) -> Cursor {
+        Cursor { wqe: self.oldest(), packet: self.acknowledged_packets() }
     }
 
     fn rewind(&mut self) {
-        self.cursor = Cursor { wqe: self.oldest(), packet: self.acknowledged_packets() };
+        self.cursor = self.oldest_packet();
         self.reads_in_flight = 0;
         self.window_base = self.una;
         self.unasked = 0;
@@ -103,7 +122,7 @@ impl Requester {
         if self.una.distance(self.window_base) > 0 {
             self.window_base = self.una;
         }
-        let acknowledged = Cursor { wqe: self.oldest(), packet: self.acknowledged_packets() };
+        let acknowledged = self.oldest_packet();
         if self.cursor.wqe < acknowledged.wqe {
             self.cursor = acknowledged;
             self.reads_in_flight = 0;

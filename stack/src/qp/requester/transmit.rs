@@ -36,7 +36,7 @@ impl Requester {
         if let Some(failure) = self.due_failure() {
             return Transmit::Failed(failure);
         }
-        if self.rnr_until.is_some() || self.is_stopped_here() || !self.has_request(connection, env) {
+        if self.must_be_silent() || self.is_stopped_here() || !self.has_request(connection, env) {
             return self.due_failure().map_or(Transmit::Idle, Transmit::Failed);
         }
         if self.sq.get(self.cursor.wqe).op.expects_data() {
@@ -44,6 +44,11 @@ impl Requester {
         } else {
             self.send_data(connection, env, frame)
         }
+    }
+
+    /// The peer asked to wait, or was asked whether it is there.
+    fn must_be_silent(&self) -> bool {
+        self.rnr_until.is_some() || (self.is_probing() && self.cursor != self.oldest_packet())
     }
 
     /// A work request that cannot be sent fails when it has become the oldest.
@@ -125,7 +130,8 @@ impl Requester {
             return Transmit::Idle;
         }
         let last = packet + 1 == progress.packets;
-        let ack_request = last || self.unasked + 1 >= ACK_INTERVAL || ahead + 1 == self.window;
+        let interval = if self.is_probing() { 1 } else { ACK_INTERVAL };
+        let ack_request = last || self.unasked + 1 >= interval || ahead + 1 == self.window;
         let slot = self.sq.get(wqe);
         let header = Header {
             psn,
