@@ -19,7 +19,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
 
 /// RoCEv2 without an RDMA card: verbs in user space over a plain network interface
 #[derive(Debug, Parser)]
-#[command(name = "uroce", version, about, after_help = AFTER_HELP, styles = Styles::plain())]
+#[command(name = "uroce", version, after_help = AFTER_HELP, styles = Styles::plain())]
 pub(crate) struct Cli {
     /// Tell more on standard error: once what happens, twice everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -95,7 +95,8 @@ pub(crate) fn size(text: &str) -> Result<u32, String> {
         digits if digits.len() == text.len() => (digits, 0),
         digits => (digits, unit(&text[digits.len()..]).ok_or_else(wrong)?),
     };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)).ok_or_else(wrong)?;
+    let bytes =
+        digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)).ok_or_else(wrong)?;
     u32::try_from(bytes).ok().filter(|bytes| (1..=MAX_SIZE).contains(bytes)).ok_or_else(wrong)
 }
 

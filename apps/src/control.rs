@@ -4,7 +4,7 @@
 //! Ctrl-C and a peer that ended.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -13,18 +13,14 @@ use serde::de::DeserializeOwned;
 
 use crate::clock::Stopwatch;
 use crate::error::{Context, Failure, Result};
-use crate::interrupt;
+use crate::{interrupt, tcp};
 
 /// A line that is longer than this is not one of ours.
 const MAX_LINE: usize = 1 << 20;
 /// How long a peer may take for an answer that it has at hand.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to try to reach a peer's port.
-const CONNECT: Duration = Duration::from_secs(5);
 /// Between two looks at a stream.
 const PERIOD: Duration = Duration::from_micros(500);
-/// Between two looks at a listener, or two attempts to connect.
-const LONG_PERIOD: Duration = Duration::from_millis(20);
 
 /// One end of a conversation.
 #[derive(Debug)]
@@ -47,18 +43,18 @@ impl Control<UnixStream> {
 impl Control<TcpStream> {
     /// Takes the next one who connects to `listener`, however long it takes.
     pub(crate) fn accept(listener: &TcpListener) -> Result<(Self, SocketAddr)> {
-        let (stream, peer) = accept(listener)?;
+        let (stream, peer) = tcp::accept(listener)?;
         Ok((Self::new(stream), peer))
     }
 
     /// Connects to a peer.
     pub(crate) fn connect(host: &str, port: u16) -> Result<Self> {
-        connect(host, port, Duration::ZERO).map(Self::new)
+        tcp::connect(host, port, Duration::ZERO).map(Self::new)
     }
 
     /// Connects to a peer that may not be ready yet.
     pub(crate) fn connect_within(host: &str, port: u16, patience: Duration) -> Result<Self> {
-        connect(host, port, patience).map(Self::new)
+        tcp::connect(host, port, patience).map(Self::new)
     }
 }
 
@@ -83,7 +79,9 @@ impl<S: Read + Write> Control<S> {
             }
             if stopwatch.elapsed() > PATIENCE {
                 let seconds = PATIENCE.as_secs();
-                return Err(Failure::new(format!("the peer said nothing for {seconds} s; is it a uroce that runs the same command?")));
+                return Err(Failure::new(format!(
+                    "the peer said nothing for {seconds} s; is it a uroce that runs the same command?"
+                )));
             }
             interrupt::pause_unless_asked(PERIOD)?;
         }
@@ -106,14 +104,14 @@ impl<S: Read + Write> Control<S> {
         }
         let mut chunk = [0; 4096];
         match self.stream.read(&mut chunk) {
-            Ok(0) => Err(gone()),
+            Ok(0) => Err(Failure::PeerGone),
             Ok(count) => {
                 self.received.extend_from_slice(&chunk[..count]);
                 self.check_length()?;
                 self.take_line().map(|line| parse(&line)).transpose()
             }
             Err(error) if is_transient(&error) => Ok(None),
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Err(gone()),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Err(Failure::PeerGone),
             Err(error) => Err(Failure::new(format!("cannot hear the peer: {error}"))),
         }
     }
@@ -131,44 +129,6 @@ impl<S: Read + Write> Control<S> {
     }
 }
 
-/// Listens on a port of every address.
-pub(crate) fn listen(port: u16) -> Result<TcpListener> {
-    let any: [SocketAddr; 2] = [([0u16; 8], port).into(), ([0u8; 4], port).into()];
-    let listener = TcpListener::bind(&any[..]).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => Failure::new(format!(
-            "TCP port {port} is in use: another server runs already; stop it, or choose another port with -p at both ends"
-        )),
-        _ => Failure::new(format!("cannot listen on TCP port {port}: {error}")),
-    })?;
-    listener.set_nonblocking(true).context("cannot set up a socket")?;
-    Ok(listener)
-}
-
-/// Takes the next one who connects, as a stream that never blocks.
-pub(crate) fn accept(listener: &TcpListener) -> Result<(TcpStream, SocketAddr)> {
-    loop {
-        match listener.accept() {
-            Ok((stream, peer)) => return Ok((prepared(stream)?, peer)),
-            Err(error) if is_transient(&error) || error.kind() == ErrorKind::ConnectionAborted => {}
-            Err(error) => return Err(Failure::new(format!("cannot accept a connection: {error}"))),
-        }
-        interrupt::pause_unless_asked(LONG_PERIOD)?;
-    }
-}
-
-/// Connects, as a stream that never blocks. While nobody listens yet, tries again for `patience`.
-pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> Result<TcpStream> {
-    let addresses = resolve(host, port)?;
-    let stopwatch = Stopwatch::start();
-    loop {
-        match connect_any(&addresses) {
-            Ok(stream) => return prepared(stream),
-            Err(error) if stopwatch.elapsed() >= patience => return Err(unreachable(host, port, &error)),
-            Err(_) => interrupt::pause_unless_asked(LONG_PERIOD)?,
-        }
-    }
-}
-
 /// Writes all of `bytes` to a stream that never blocks.
 pub(crate) fn write_all(stream: &mut impl Write, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
@@ -176,7 +136,7 @@ pub(crate) fn write_all(stream: &mut impl Write, mut bytes: &[u8]) -> Result<()>
             Ok(count) => bytes = &bytes[count..],
             Err(error) if is_transient(&error) => interrupt::pause_unless_asked(PERIOD)?,
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
-                return Err(gone());
+                return Err(Failure::PeerGone);
             }
             Err(error) => return Err(Failure::new(format!("cannot talk to the peer: {error}"))),
         }
@@ -187,44 +147,6 @@ pub(crate) fn write_all(stream: &mut impl Write, mut bytes: &[u8]) -> Result<()>
 /// Whether to try again later.
 pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
-}
-
-/// The peer has closed the connection.
-pub(crate) fn gone() -> Failure {
-    Failure::new("the peer closed the connection: it failed or was stopped; what it printed tells why")
-}
-
-fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
-    let found = (host, port).to_socket_addrs();
-    let found = found.map_err(|error| {
-        Failure::new(format!("{host} is no known host ({error}): give an IP address, or a name that resolves"))
-    })?;
-    Ok(found.collect())
-}
-
-fn connect_any(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let mut result = Err(ErrorKind::AddrNotAvailable.into());
-    for address in addresses {
-        result = TcpStream::connect_timeout(address, CONNECT);
-        if result.is_ok() {
-            break;
-        }
-    }
-    result
-}
-
-fn unreachable(host: &str, port: u16, error: &io::Error) -> Failure {
-    let meaning = match error.kind() {
-        ErrorKind::ConnectionRefused => "nobody listens there: start the server first, the same command without HOST",
-        ErrorKind::TimedOut => "nobody answers: check the address, the cable, and that no firewall drops the port",
-        _ => "check the address and `ip route get` of it",
-    };
-    Failure::new(format!("cannot reach {host} on TCP port {port} ({error}): {meaning}"))
-}
-
-fn prepared(stream: TcpStream) -> Result<TcpStream> {
-    let set = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-    set.context("cannot set up a socket").map(|()| stream)
 }
 
 fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {

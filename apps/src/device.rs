@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use uroce::{Context, DeviceConfig, Drive, Link, MacAddr, Mtu};
+use uroce::{AsyncEvent, Completion, CompletionExt, Context, DeviceConfig, Drive, Gid, Link, MacAddr, Mtu};
 use uroce_nic::cable;
 
 use crate::cli::DeviceArgs;
@@ -11,8 +11,8 @@ use crate::error::{Failure, Result};
 /// What is given in place of an interface to have both ends in this process.
 pub(crate) const CABLE: &str = "cable";
 
-/// Frames on the cable in each direction: few enough to stay in the cache, enough for one round of both ends.
-const CABLE_FRAMES: usize = 64;
+/// Frames on the cable in each direction: few enough to stay in the cache, enough to share the cost of a round.
+const CABLE_FRAMES: usize = 32;
 /// Room for the largest path MTU and every header.
 const CABLE_FRAME: usize = 4096 + 128;
 /// What path MTU 4096 needs.
@@ -42,6 +42,54 @@ pub(crate) fn path_mtu(ctx: &Context, asked: Option<Mtu>) -> Result<Mtu> {
     match asked {
         Some(asked) if asked > active => Err(too_large(ctx, asked, active)),
         asked => Ok(asked.unwrap_or(active)),
+    }
+}
+
+/// A completion that succeeded; otherwise why it did not, which may lie in the interface.
+pub(crate) fn checked(ctx: &Context, completion: &Completion) -> Result<Completion> {
+    completion.result().map_err(|error| {
+        let lost = happened(ctx, |event| matches!(event, AsyncEvent::DeviceFatal | AsyncEvent::PortErr));
+        if lost { lost_interface(ctx) } else { error.into() }
+    })
+}
+
+/// Fails once the device has failed.
+pub(crate) fn check(ctx: &Context) -> Result<()> {
+    let failed = happened(ctx, |event| matches!(event, AsyncEvent::DeviceFatal));
+    if failed { Err(lost_interface(ctx)) } else { Ok(()) }
+}
+
+fn happened(ctx: &Context, what: impl Fn(&AsyncEvent) -> bool) -> bool {
+    std::iter::from_fn(|| ctx.async_event()).filter(what).count() > 0
+}
+
+fn lost_interface(ctx: &Context) -> Failure {
+    let name = ctx.query_device().name;
+    Failure::new(format!(
+        "{name} was taken down, lost its carrier, or is gone, so the peer cannot be reached any more: look at \
+         `ip link show {name}`, then start both ends again"
+    ))
+}
+
+/// Refuses a peer whose packets are of another family than ours.
+pub(crate) fn check_family(ours: Gid, peer: Gid) -> Result<()> {
+    if ours.ip().is_ipv4() == peer.ip().is_ipv4() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "our GID {ours} and the peer's {peer} are of different families: choose one of the same with -g INDEX, as \
+         `uroce devinfo` lists them"
+    )))
+}
+
+/// Tells what the engine counted, for whoever wants to know why a figure is low.
+pub(crate) fn log_counters(ctx: &Context) {
+    let counters = ctx.counters();
+    for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {
+        tracing::debug!(count, "engine: {name}");
+    }
+    for (name, count) in ctx.query_port().stats.iter().filter(|(_, count)| *count > 0) {
+        tracing::debug!(count, "interface: {name}");
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Said(String),
     /// The command line asks for something that cannot be.
     Usage(String),
+    /// The peer has closed the connection on which the two ends agree.
+    PeerGone,
     /// Ctrl-C, or another signal that asks to end.
     Interrupted,
     /// Whoever read our output does not want more of it.
@@ -31,7 +33,7 @@ impl Failure {
     /// The exit status: 1 failed, 2 wrong usage, 130 interrupted.
     pub(crate) const fn status(&self) -> u8 {
         match self {
-            Self::Said(_) | Self::OutputClosed => 1,
+            Self::Said(_) | Self::PeerGone | Self::OutputClosed => 1,
             Self::Usage(_) => 2,
             Self::Interrupted => 130,
         }
@@ -42,6 +44,9 @@ impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Said(text) | Self::Usage(text) => f.write_str(text),
+            Self::PeerGone => f.write_str(
+                "the peer closed the connection: it failed or was stopped; what it printed tells why",
+            ),
             Self::Interrupted => f.write_str("interrupted; nothing is left attached"),
             Self::OutputClosed => f.write_str("the output was closed"),
         }

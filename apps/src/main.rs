@@ -12,6 +12,7 @@ mod device;
 mod devinfo;
 mod doctor;
 mod error;
+mod idle;
 mod interrupt;
 mod out;
 mod perf;
@@ -20,6 +21,7 @@ mod progress;
 mod silence;
 mod stats;
 mod table;
+mod tcp;
 
 use std::process::ExitCode;
 

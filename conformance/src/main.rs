@@ -93,7 +93,7 @@ fn selftest(arguments: &Arguments, mut second: Rxe, filter: &Filter) -> Result<V
 fn interop(arguments: &Arguments, mut rxe: Rxe, uroce: &Path, filter: &Filter) -> Result<Vec<Cell>> {
     let context = open(arguments)?;
     eprintln!("uRoCE on {} through {}", arguments.interface, context.query_port().mode);
-    let stations = (own_stations(&context)?, guest_stations(arguments)?);
+    let stations = (own_station(&context)?, guest_station(arguments)?);
     let mut own = Own::new(context, FIRST_PSN);
     let mut cells = scenarios(arguments, &mut own, &mut rxe, filter);
     drop(own); // the interface is free for the `uroce` command now
@@ -101,32 +101,32 @@ fn interop(arguments: &Arguments, mut rxe: Rxe, uroce: &Path, filter: &Filter) -
         agent: Agent::connect(arguments.agent)?,
         program: uroce.to_owned(),
         interface: arguments.interface.clone(),
-        ours: stations.0,
-        guests: stations.1,
+        own: stations.0,
+        guest: stations.1,
     };
     cells.extend(pingpong.run(filter, |row| show(arguments, row)));
     Ok(cells)
 }
 
-fn own_stations(context: &Context) -> Result<[Station; 2]> {
+fn own_station(context: &Context) -> Result<Station> {
     let gids = context.query_port().gids;
-    stations(gids.iter().map(|entry| (entry.index, entry.gid.bytes().into())))
+    station(gids.iter().map(|entry| (entry.index, entry.gid.bytes().into())))
 }
 
-fn guest_stations(arguments: &Arguments) -> Result<[Station; 2]> {
+fn guest_station(arguments: &Arguments) -> Result<Station> {
     let gids = Agent::connect(arguments.agent)?.device()?.gids;
-    stations(gids.iter().map(|entry| (u32::from(entry.index), entry.gid)))
+    station(gids.iter().map(|entry| (u32::from(entry.index), entry.gid)))
 }
 
 /// The first usable address of each family.
-fn stations(gids: impl Iterator<Item = (u32, Ipv6Addr)> + Clone) -> Result<[Station; 2]> {
+fn station(gids: impl Iterator<Item = (u32, Ipv6Addr)> + Clone) -> Result<Station> {
     let find = |family: Family| {
         let found = gids.clone().find(|(_, gid)| family.has(*gid));
-        let station =
-            found.map(|(gid_index, gid)| Station { host: gid.to_canonical().to_string(), gid_index });
-        station.ok_or_else(|| format!("a side has no {family:?} address"))
+        found.ok_or_else(|| format!("a side has no {family:?} address"))
     };
-    Ok([find(Family::V4)?, find(Family::V6)?])
+    let (v4, v6) = (find(Family::V4)?, find(Family::V6)?);
+    let host = v4.1.to_ipv4_mapped().ok_or("not an IPv4 address")?;
+    Ok(Station { host, gid_indexes: [v4.0, v6.0] })
 }
 
 fn open(arguments: &Arguments) -> Result<Context> {

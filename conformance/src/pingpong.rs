@@ -2,6 +2,7 @@
 //! check what they receive.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::runner::{Cell, Filter, ROUTES};
 const SIZES: [(u32, u32); 3] = [(1, 300), (4096, 200), (1 << 20, 10)];
 /// How long a program may take to listen, and then to finish.
 const START_LIMIT: Duration = Duration::from_secs(20);
-const RUN_LIMIT: Duration = Duration::from_secs(90);
+const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// First port for the programs' own exchange; every run takes the next one.
 const FIRST_PORT: u16 = 18600;
 /// State "listening" in the kernel's list of TCP sockets.
@@ -30,19 +31,26 @@ pub struct Pingpong {
     pub program: PathBuf,
     /// Our interface.
     pub interface: String,
-    /// Our addresses, IPv4 and IPv6, each with its index in the GID table.
-    pub ours: [Station; 2],
-    /// Those of the guest.
-    pub guests: [Station; 2],
+    /// Our side.
+    pub own: Station,
+    /// The guest.
+    pub guest: Station,
 }
 
-/// One address of one side.
+/// One side.
 #[derive(Clone, Debug)]
 pub struct Station {
-    /// The address as a program takes it.
-    pub host: String,
-    /// Its index in the GID table.
-    pub gid_index: u32,
+    /// Its IPv4 address. The programs make their own exchange over IPv4, because the guest's listens on nothing else;
+    /// the family of the messages comes with the GID index.
+    pub host: Ipv4Addr,
+    /// Indexes of its IPv4 and its IPv6 address in its GID table.
+    pub gid_indexes: [u32; 2],
+}
+
+impl Station {
+    fn gid_index(&self, route: Route) -> u32 {
+        self.gid_indexes[usize::from(route.family == Family::V6)]
+    }
 }
 
 /// One run of the two programs.
@@ -97,30 +105,34 @@ impl Pingpong {
             Server::Guest => {
                 let guest = self.start_guest(job, None)?;
                 self.await_guest_listening(job.port)?;
-                (self.start_own(job, Some(&self.guests[place(job)].host))?, guest)
+                (self.start_own(job, Some(self.guest.host))?, guest)
             }
             Server::Own => {
                 let own = self.start_own(job, None)?;
                 await_own_listening(job.port)?;
-                let host = self.ours[place(job)].host.clone();
-                (own, self.start_guest(job, Some(&host))?)
+                let host = self.own.host;
+                (own, self.start_guest(job, Some(host))?)
             }
         };
-        let results = (own.finish(), self.finish_guest(guest));
-        results.0.and(results.1)
+        let own = own.finish();
+        // When ours failed, theirs would only wait for it.
+        let limit = if own.is_ok() { RUN_LIMIT } else { Duration::ZERO };
+        let guest = self.finish_guest(guest, limit);
+        own.and(guest)
     }
 
-    fn start_own(&self, job: Job, host: Option<&str>) -> Result<Local> {
+    fn start_own(&self, job: Job, host: Option<Ipv4Addr>) -> Result<Local> {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(&self.program).args(["pingpong", &self.interface]);
-        command.args(host).args(options(job, self.ours[place(job)].gid_index));
+        command.args(host.map(|host| host.to_string())).args(options(job, self.own.gid_index(job.route)));
         Ok(Local(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?))
     }
 
-    fn start_guest(&mut self, job: Job, host: Option<&str>) -> Result<Handle> {
-        let options = options(job, self.guests[place(job)].gid_index);
+    fn start_guest(&mut self, job: Job, host: Option<Ipv4Addr>) -> Result<Handle> {
+        let options = options(job, self.guest.gid_index(job.route));
         let words = ["ibv_rc_pingpong", "-d", "rxe0"].into_iter().chain(options.iter().map(String::as_str));
-        Ok(self.agent.spawn(&words.chain(host).collect::<Vec<_>>())?)
+        let host = host.map(|host| host.to_string());
+        Ok(self.agent.spawn(&words.chain(host.as_deref()).collect::<Vec<_>>())?)
     }
 
     fn await_guest_listening(&mut self, port: u16) -> Result<()> {
@@ -132,15 +144,14 @@ impl Pingpong {
         })
     }
 
-    fn finish_guest(&mut self, program: Handle) -> Result<()> {
-        let state = self.agent.wait(program, RUN_LIMIT)?;
+    fn finish_guest(&mut self, program: Handle, limit: Duration) -> Result<()> {
+        let state = self.agent.wait(program, limit)?;
         self.agent.close(program)?;
         match state.exit {
             Some(0) => Ok(()),
             Some(code) => Err(format!("ibv_rc_pingpong ended with {code}: {}", state.output.trim()).into()),
             None => {
-                Err(format!("ibv_rc_pingpong did not end within {RUN_LIMIT:?}: {}", state.output.trim())
-                    .into())
+                Err(format!("ibv_rc_pingpong did not end within {limit:?}: {}", state.output.trim()).into())
             }
         }
     }
@@ -148,11 +159,6 @@ impl Pingpong {
 
 fn name(size: u32) -> String {
     format!("rc_pingpong/{size}")
-}
-
-/// Place of a route's family in the lists of stations.
-fn place(job: Job) -> usize {
-    usize::from(job.route.family == Family::V6)
 }
 
 /// The options both programs share; `-c` checks what arrives.

@@ -64,9 +64,14 @@ pub(crate) fn on_interrupt() -> Result<()> {
     .context("installing the signal handler")
 }
 
+/// Whether a signal is being answered: if it came from the terminal, the programs started here have got it too.
+pub(crate) fn is_interrupted() -> bool {
+    CLEANING.load(Ordering::SeqCst)
+}
+
 /// Never returns once the signal handler cleans up: it ends the process when it is done, and nobody else may before.
 pub(crate) fn yield_to_cleaning() {
-    while CLEANING.load(Ordering::SeqCst) {
+    while is_interrupted() {
         std::thread::park();
     }
 }

@@ -11,6 +11,7 @@ use clap::Parser;
 
 mod cleanup;
 mod conformance;
+mod demo;
 mod error;
 mod interop;
 mod lab;
@@ -26,6 +27,8 @@ mod test;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
+    /// Every operation between two endpoints, each byte checked
+    Demo(demo::Arguments),
     /// Formatting, lints, all tests, documentation, and the tests against the real rdma_rxe
     Test(test::Arguments),
     /// Our endpoint against the real rdma_rxe in a guest, both ways
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> error::Result<ExitCode> {
     match command {
+        Command::Demo(arguments) => demo::main(&arguments),
         Command::Test(arguments) => test::main(&arguments),
         Command::Interop(arguments) => interop::main(&arguments),
         Command::Lab(command) => lab::main(command),

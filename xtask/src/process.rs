@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::cleanup::Guard;
+use crate::cleanup::{self, Guard};
 use crate::error::{Context, Failure, Result};
 
 /// Runs a command to its end with the terminal's input and output; a non-zero status is an error.
@@ -95,10 +95,39 @@ impl Process {
     }
 }
 
+/// How long a program that got Ctrl-C from the terminal may take to end before it is asked to. Asking at once would be
+/// a second signal, which many take as "stop cleaning up and go".
+const OWN_TIME: Duration = Duration::from_secs(1);
+/// How long a program may take once asked, before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends a program: asks first, because it may have something of its own to undo.
 fn end(child: &mut Child) {
-    // Both fail only when the child has already been waited for, which is what is wanted.
-    let _ = child.kill();
-    let _ = child.wait();
+    if ended(child) || (cleanup::is_interrupted() && ends_within(child, OWN_TIME)) {
+        return;
+    }
+    // `kill` is built into every shell; it fails only when the program has just ended.
+    let _ = Command::new("sh").arg("-c").arg(format!("kill -TERM {}", child.id())).status();
+    if !ends_within(child, GRACE) {
+        // Both fail only when it has ended and been waited for, which is what is wanted.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+fn ends_within(child: &mut Child, time: Duration) -> bool {
+    let limit = Instant::now() + time;
+    while !ended(child) {
+        if Instant::now() > limit {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+fn ended(child: &mut Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
 }
 
 /// The command as one would type it.

@@ -100,7 +100,9 @@ impl Case {
 
 /// Everything that the demo does, in order.
 pub(crate) fn all() -> Vec<Case> {
-    let moving = Operation::MOVING.into_iter().flat_map(|operation| SIZES.map(|(size, messages)| (operation, size, messages)));
+    let moving = Operation::MOVING
+        .into_iter()
+        .flat_map(|operation| SIZES.map(|(size, messages)| (operation, size, messages)));
     let atomic = [Operation::CompareSwap, Operation::FetchAdd].map(|operation| (operation, 8, ATOMICS));
     let numbered = moving.chain(atomic).zip(1..);
     numbered.map(|((operation, size, messages), seed)| Case { operation, size, messages, seed }).collect()

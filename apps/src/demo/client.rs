@@ -3,21 +3,23 @@
 use std::io::{Read, Write};
 
 use uroce::{
-    Access, Completion, CompletionExt, CompletionQueue, ConnectionParams, Context, Endpoint, MemoryRegion,
+    Access, Completion, CompletionQueue, ConnectionParams, Context, Endpoint, MemoryRegion,
     PreparedQueuePair, QpType, QueuePair, RemoteMr, SendWr,
 };
 
 use super::case::{self, Case, MOST, Operation, REGION, Row};
-use super::server::{Message, out_of_turn};
 use super::pattern;
+use super::server::{Message, out_of_turn};
 use crate::clock::Stopwatch;
 use crate::control::Control;
+use crate::device::checked;
 use crate::error::{Failure, Result};
+use crate::idle::Idle;
 use crate::interrupt;
 use crate::stats::{gbps, rounded};
 
 /// Rounds of each case: the first one warms up, and is checked like the others; the best one is shown.
-const ROUNDS: u32 = 3;
+pub(crate) const ROUNDS: u32 = 3;
 
 /// An end before it knows its peer.
 pub(crate) struct Prepared {
@@ -64,7 +66,12 @@ pub(crate) fn run<S: Read + Write>(
     control.send(&prepared.hello())?;
     let Message::Hello { endpoint, addr, len, rkey } = control.receive()? else { return Err(out_of_turn()) };
     let end = prepared.connect(&endpoint)?;
-    let mut client = Client { control, end, remote: RemoteMr { addr, len, rkey }, backend: ctx.query_port().mode.to_string() };
+    let mut client = Client {
+        control,
+        end,
+        remote: RemoteMr { addr, len, rkey },
+        backend: ctx.query_port().mode.to_string(),
+    };
     for case in case::all() {
         done(client.case(&case)?)?;
     }
@@ -125,7 +132,9 @@ impl<S: Read + Write> Client<S> {
 
     fn prepare(&self, case: &Case) -> Result<()> {
         let content = match case.operation {
-            Operation::Read | Operation::CompareSwap | Operation::FetchAdd => vec![0; case.slot(case.messages)],
+            Operation::Read | Operation::CompareSwap | Operation::FetchAdd => {
+                vec![0; case.slot(case.messages)]
+            }
             _ => pattern::all(case),
         };
         Ok(self.end.memory.write_at(0, &content)?)
@@ -166,10 +175,12 @@ impl<S: Read + Write> Client<S> {
     /// Waits until so many requests have completed.
     fn complete(&self, mut count: usize) -> Result<()> {
         let mut found = [Completion::default(); 64];
+        let mut idle = Idle::default();
         while count > 0 {
             interrupt::check()?;
             let taken = self.end.cq.poll(&mut found);
-            found[..taken].iter().try_for_each(|completion| completion.result().map(drop))?;
+            found[..taken].iter().try_for_each(|one| checked(self.end.cq.context(), one).map(drop))?;
+            idle.after(taken == 0);
             count -= taken;
         }
         Ok(())

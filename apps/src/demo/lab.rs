@@ -79,7 +79,8 @@ fn sweep() {
 }
 
 fn is_orphan(name: &str) -> bool {
-    let inner = name.strip_prefix("uroce-").and_then(|rest| rest.strip_suffix("-a").or(rest.strip_suffix("-b")));
+    let inner =
+        name.strip_prefix("uroce-").and_then(|rest| rest.strip_suffix("-a").or(rest.strip_suffix("-b")));
     let pid = inner.filter(|pid| pid.parse::<u32>().is_ok());
     pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
 }
@@ -97,7 +98,8 @@ fn ip(words: &str) -> Result<()> {
 
 fn ip_output(words: &str) -> Result<String> {
     let output = Command::new("ip").args(words.split_whitespace()).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| Failure::new(format!("cannot run `ip` ({error}); it is in package iproute2")))?;
+    let output = output
+        .map_err(|error| Failure::new(format!("cannot run `ip` ({error}); it is in package iproute2")))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

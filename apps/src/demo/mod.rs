@@ -21,6 +21,7 @@ use crate::error::{Failure, Result};
 use crate::out;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
+use crate::tcp;
 use case::Row;
 
 const AFTER_HELP: &str = "\
@@ -63,7 +64,12 @@ enum Role {
 /// Runs it.
 pub(crate) fn main(args: &DemoArgs) -> Result<()> {
     let rows = if args.cable { over_cable(args)? } else { over_xdp(args)? };
-    if args.json { out::json(&rows) } else { out::line(table(&rows)) }
+    if args.json {
+        return out::json(&rows);
+    }
+    let backend = rows.first().map_or("nothing", |row| &row.backend);
+    out::line(format_args!("Over {backend}, path MTU 4096, best of {} rounds each:", client::ROUNDS))?;
+    out::line(table(&rows))
 }
 
 /// One of the two processes that [`main`] starts; its parent reads what it prints.
@@ -73,7 +79,7 @@ pub(crate) fn peer(args: &PeerArgs) -> Result<()> {
     match args.role {
         Role::Server => {
             let ctx = device::open(&args.iface, &device_args, Drive::default())?;
-            let listener = crate::control::listen(PORT)?;
+            let listener = tcp::listen(PORT)?;
             processes::opened(&ctx)?;
             server::serve(&ctx, Control::accept(&listener)?.0)
         }
@@ -114,8 +120,11 @@ fn over_cable(args: &DemoArgs) -> Result<Vec<Row>> {
         Ok(())
     });
     let served = server.join().map_err(|_| Failure::new("the server's thread panicked: this is a bug"))?;
-    // Where both failed, the client's failure tells more only if the server did not fail first.
-    served.and(run).map(|()| shown.rows)
+    match (served, run) {
+        // Who is left alone tells less than who left.
+        (Err(served), Ok(()) | Err(Failure::PeerGone)) => Err(served),
+        (_, run) => run.map(|()| shown.rows),
+    }
 }
 
 /// Rows as they are done.
@@ -138,7 +147,14 @@ impl Shown {
 
 fn table(rows: &[Row]) -> Table {
     use Align::{Left, Right};
-    let titles = [("operation", Left), ("size", Right), ("messages", Right), ("verified", Right), ("Gb/s", Right), ("us each", Right)];
+    let titles = [
+        ("operation", Left),
+        ("size", Right),
+        ("messages", Right),
+        ("verified", Right),
+        ("Gb/s", Right),
+        ("us each", Right),
+    ];
     let mut table = Table::new(titles);
     for row in rows {
         let figure = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();

@@ -30,7 +30,7 @@ enum Event {
 }
 
 /// Runs the demo in both namespaces. The inner error tells why this machine cannot.
-pub(crate) fn run(lab: &Lab, bar: bool) -> Result<Result<Vec<Row>, String>> {
+pub(crate) fn run(lab: &Lab, bar: bool) -> Result<Outcome> {
     let program = std::env::current_exe().context("cannot find out which program this is")?;
     let host = lab.server.address;
     let peer = |end: &super::lab::End, role| {
@@ -39,9 +39,9 @@ pub(crate) fn run(lab: &Lab, bar: bool) -> Result<Result<Vec<Row>, String>> {
         command
     };
     let (events, told) = channel();
-    let mut server = Process::start("server", peer(&lab.server, "server"), events.clone())?;
-    let mut client = Process::start("client", peer(&lab.client, "client"), events)?;
-    follow(&mut server, &mut client, &told, bar)
+    let server = Process::start("server", peer(&lab.server, "server"), events.clone())?;
+    let client = Process::start("client", peer(&lab.client, "client"), events)?;
+    Follower { server, client, told, opened: 0, shown: super::Shown::new(bar) }.run()
 }
 
 /// In a child: ends this process when the parent does.
@@ -67,32 +67,51 @@ fn tell(event: &Event) -> Result<()> {
     out::line(serde_json::to_string(event).map_err(|error| Failure::new(error.to_string()))?)
 }
 
-fn follow(
-    server: &mut Process,
-    client: &mut Process,
-    told: &Receiver<Event>,
-    bar: bool,
-) -> Result<Result<Vec<Row>, String>> {
-    let mut opened = 0;
-    let mut shown = super::Shown::new(bar);
-    loop {
-        interrupt::pause_unless_asked(PERIOD)?;
-        let ended = [server.ended()?, client.ended()?];
-        for event in told.try_iter() {
-            match event {
-                Event::Opened { backend } => {
-                    opened += 1;
-                    tracing::debug!(backend, "a process of the demo has opened its device");
+/// What the demo came to; the inner error tells why this machine cannot run it.
+type Outcome = Result<Vec<Row>, String>;
+
+/// The demo as its parent sees it.
+struct Follower {
+    server: Process,
+    client: Process,
+    told: Receiver<Event>,
+    opened: u32,
+    shown: super::Shown,
+}
+
+impl Follower {
+    /// Until both have ended, or one has failed.
+    fn run(mut self) -> Result<Outcome> {
+        loop {
+            interrupt::pause_unless_asked(PERIOD)?;
+            let ended = [self.server.ended()?, self.client.ended()?];
+            self.listen();
+            match ended {
+                [_, Some(true)] if self.shown.rows.len() == case::all().len() => {
+                    return Ok(Ok(self.shown.rows));
                 }
-                Event::Done(row) => shown.row(row),
+                [_, Some(true)] => return Err(Failure::new("the demo ended early; this is a bug")),
+                [Some(false), None] if self.server.lost_its_peer() => {}
+                [Some(false), Some(false)] if self.server.lost_its_peer() => {
+                    return self.client.failure(self.opened);
+                }
+                [Some(false), _] => return self.server.failure(self.opened),
+                [None, Some(false)] if self.client.lost_its_peer() => {}
+                [_, Some(false)] => return self.client.failure(self.opened),
+                [_, None] => {}
             }
         }
-        match ended {
-            [Some(true) | None, Some(true)] if shown.rows.len() == case::all().len() => return Ok(Ok(shown.rows)),
-            [Some(false), _] => return server.failure(opened),
-            [_, Some(false)] => return client.failure(opened),
-            [_, Some(true)] => return Err(Failure::new("the demo ended early; this is a bug")),
-            _ => {}
+    }
+
+    fn listen(&mut self) {
+        for event in self.told.try_iter() {
+            match event {
+                Event::Opened { backend } => {
+                    self.opened += 1;
+                    tracing::debug!(backend, "a process of the demo has opened its device");
+                }
+                Event::Done(row) => self.shown.row(row),
+            }
         }
     }
 }
@@ -105,6 +124,8 @@ struct Process {
     _stdin: Option<ChildStdin>,
     stdout: Option<JoinHandle<()>>,
     stderr: Option<JoinHandle<String>>,
+    /// The last line of its standard error, once it has ended.
+    reason: String,
 }
 
 impl Process {
@@ -114,26 +135,43 @@ impl Process {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().map(|stdout| std::thread::spawn(move || forward(stdout, &events)));
         let stderr = child.stderr.take().map(|stderr| std::thread::spawn(move || collect(stderr)));
-        Ok(Self { role, child, _stdin: stdin, stdout, stderr })
+        Ok(Self { role, child, _stdin: stdin, stdout, stderr, reason: String::new() })
     }
 
     /// Whether it has ended, and if so whether well. All it told has arrived then.
     fn ended(&mut self) -> Result<Option<bool>> {
         let status = self.child.try_wait().context("cannot look after the processes of the demo")?;
-        if status.is_some() && let Some(stdout) = self.stdout.take() {
-            // It has nothing to return; if it panicked, rows are missing, which is noticed.
-            let _ = stdout.join();
+        if status.is_some() {
+            self.hear_out();
         }
         Ok(status.map(|status| status.success()))
     }
 
-    /// What it said last: the outer error if the demo was under way, the inner one if the machine cannot do it.
-    fn failure(&mut self, opened: u32) -> Result<Result<Vec<Row>, String>> {
+    fn hear_out(&mut self) {
+        if let Some(stdout) = self.stdout.take() {
+            // It has nothing to return; if it panicked, rows are missing, which is noticed.
+            let _ = stdout.join();
+        }
+        if let Some(stderr) = self.stderr.take() {
+            let said = stderr.join().unwrap_or_default();
+            let last = said.trim().lines().last().unwrap_or("it did not say why");
+            self.reason = last.trim_start_matches("uroce: ").to_owned();
+        }
+    }
+
+    /// Whether it failed only because the other one did.
+    fn lost_its_peer(&self) -> bool {
+        self.reason == Failure::PeerGone.to_string()
+    }
+
+    /// Why it failed: the outer error if the demo was under way, the inner one if the machine cannot run it.
+    fn failure(&self, opened: u32) -> Result<Outcome> {
         interrupt::check()?;
-        let said = self.stderr.take().and_then(|stderr| stderr.join().ok()).unwrap_or_default();
-        let last = said.trim().lines().last().unwrap_or("it did not say why");
-        let reason = last.trim_start_matches("uroce: ").to_owned();
-        if opened < 2 { Ok(Err(reason)) } else { Err(Failure::new(format!("the {} of the demo failed: {reason}", self.role))) }
+        if opened < 2 {
+            Ok(Err(self.reason.clone()))
+        } else {
+            Err(Failure::new(format!("the {} of the demo failed: {}", self.role, self.reason)))
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use uroce::{Completion, CompletionExt, CompletionQueue, Context, MemoryRegion, QueuePair, RecvWr};
+use uroce::{Completion, CompletionQueue, Context, MemoryRegion, QueuePair, RecvWr};
 
 use super::case::{Case, MOST, Operation};
 use super::{client, pattern};
 use crate::control::Control;
+use crate::device::checked;
 use crate::error::{Failure, Result};
 
 /// How long the last completions may take after the client has seen its own.
@@ -108,7 +109,7 @@ fn completions(case: &Case, cq: &CompletionQueue) -> Result<u32> {
             return Ok(right);
         }
         for completion in &found[..count] {
-            right += u32::from(is_right(case, seen, completion.result()?));
+            right += u32::from(is_right(case, seen, checked(cq.context(), completion)?));
             seen += 1;
         }
     }

@@ -21,7 +21,9 @@ fn link(interface: &Interface) -> Finding {
     let driver = interface.driver.as_deref().unwrap_or("unknown");
     match (up, carrier) {
         (false, _) => Finding::fails("link", "down", format!("`ip link set {name} up`")),
-        (true, false) => Finding::fails("link", "up, but no carrier", "plug the cable in, and bring the other end up"),
+        (true, false) => {
+            Finding::fails("link", "up, but no carrier", "plug the cable in, and bring the other end up")
+        }
         (true, true) => Finding::fine("link", format!("up, driver {driver}")),
     }
 }
@@ -30,11 +32,19 @@ fn mtu(interface: &Interface) -> Finding {
     let Interface { name, mtu, .. } = interface;
     let remedy = format!("`ip link set {name} mtu {BEST_LINK_MTU}` at both ends");
     match Mtu::for_link(*mtu) {
-        None => Finding::fails("MTU", format!("link MTU {mtu} carries no path MTU, the smallest takes 336"), remedy),
-        Some(Mtu::B4096) => Finding::fine("MTU", format!("link MTU {mtu} carries path MTU 4096, the largest there is")),
-        Some(path) => {
-            Finding::limit("MTU", format!("link MTU {mtu} carries path MTU {}", path.bytes()), remedy + " for 4096")
+        None => Finding::fails(
+            "MTU",
+            format!("link MTU {mtu} carries no path MTU, the smallest takes 336"),
+            remedy,
+        ),
+        Some(Mtu::B4096) => {
+            Finding::fine("MTU", format!("link MTU {mtu} carries path MTU 4096, the largest there is"))
         }
+        Some(path) => Finding::limit(
+            "MTU",
+            format!("link MTU {mtu} carries path MTU {}", path.bytes()),
+            remedy + " for 4096",
+        ),
     }
 }
 
@@ -45,8 +55,12 @@ fn queues(interface: &Interface) -> Finding {
     }
     Finding::limit(
         "queues",
-        format!("{rx_queues} receive queues; only the packets that come to the one opened (0, or `--queue`) are seen"),
-        format!("`ethtool -L {name} combined 1`, or `ethtool -N {name} flow-type udp4 dst-port 4791 action 0`"),
+        format!(
+            "{rx_queues} receive queues; only the packets that come to the one opened (0, or `--queue`) are seen"
+        ),
+        format!(
+            "`ethtool -L {name} combined 1`, or `ethtool -N {name} flow-type udp4 dst-port 4791 action 0`"
+        ),
     )
 }
 
@@ -91,7 +105,10 @@ mod tests {
         assert_eq!(queues(&eth0).verdict, Verdict::Fine);
         assert_eq!(addresses(&eth0).found, "GID 1 ::ffff:10.1.0.1");
         let finding = mtu(&eth0);
-        assert_eq!((finding.verdict, finding.found.as_str()), (Verdict::Limit, "link MTU 1500 carries path MTU 1024"));
+        assert_eq!(
+            (finding.verdict, finding.found.as_str()),
+            (Verdict::Limit, "link MTU 1500 carries path MTU 1024")
+        );
         assert_eq!(mtu(&Interface { mtu: 4176, ..eth0 }).verdict, Verdict::Fine);
     }
 

@@ -46,7 +46,10 @@ pub(crate) fn main(args: &DoctorArgs) -> Result<ExitCode> {
         findings.push(Finding::fails("interface", "no Ethernet interface is up", "`ip link set IFACE up`"));
     }
     findings.extend(interfaces.iter().flat_map(interface::examine));
-    if args.json { out::json(&findings)? } else { print(&findings)? }
+    match args.json {
+        true => out::json(&findings)?,
+        false => print(&findings)?,
+    }
     Ok(if works(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -63,7 +66,9 @@ fn print(findings: &[Finding]) -> Result<()> {
 /// Whether nothing about the machine fails, and nothing about one interface at least.
 fn works(findings: &[Finding]) -> bool {
     let fails = |about: Option<&str>| {
-        findings.iter().any(|finding| finding.interface.as_deref() == about && finding.verdict == Verdict::Fails)
+        findings
+            .iter()
+            .any(|finding| finding.interface.as_deref() == about && finding.verdict == Verdict::Fails)
     };
     let mut names: Vec<&str> = findings.iter().filter_map(|finding| finding.interface.as_deref()).collect();
     names.dedup();

@@ -1,6 +1,6 @@
 //! As many messages at once as the queue takes.
 
-use uroce::{Completion, CompletionExt, QueuePair, SendWr};
+use uroce::{Completion, QueuePair, SendWr};
 
 use super::args::BwOp;
 use super::other::Other;
@@ -8,6 +8,7 @@ use super::plan::{Amount, Plan};
 use super::report::Measured;
 use super::side::{Card, Side};
 use crate::clock::Stopwatch;
+use crate::device::checked;
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
 
@@ -45,7 +46,11 @@ impl<'a> Load<'a> {
             let request = request(op, near, theirs, index, size);
             Flow::new(qp, request, plan)
         };
-        Self { near, flows: near.qps.iter().enumerate().map(flow).collect(), completions: [Completion::default(); BATCH] }
+        Self {
+            near,
+            flows: near.qps.iter().enumerate().map(flow).collect(),
+            completions: [Completion::default(); BATCH],
+        }
     }
 
     /// Sends so much on every queue pair and waits until all of it has completed; returns the messages sent.
@@ -54,10 +59,11 @@ impl<'a> Load<'a> {
         let stopwatch = Stopwatch::start();
         while !self.flows.iter().all(Flow::is_done) {
             self.flows.iter_mut().try_for_each(Flow::post)?;
-            if self.complete()? {
+            let idle = !self.complete()?;
+            if !idle {
                 self.advance(amount, stopwatch, progress);
             }
-            other.turn()?;
+            other.turn(idle)?;
         }
         Ok(self.flows.iter().map(|flow| flow.posted).sum())
     }
@@ -66,9 +72,10 @@ impl<'a> Load<'a> {
     fn complete(&mut self) -> Result<bool> {
         let found = self.near.cq.poll(&mut self.completions);
         for completion in &self.completions[..found] {
-            let completion = completion.result()?;
+            let completion = checked(&self.near.ctx, completion)?;
             let index = self.near.index_of(completion.qp_num);
-            let index = index.ok_or_else(|| Failure::new("a completion names a queue pair that is not ours"))?;
+            let index =
+                index.ok_or_else(|| Failure::new("a completion names a queue pair that is not ours"))?;
             self.flows[index].complete();
         }
         Ok(found > 0)

@@ -7,6 +7,7 @@
 mod args;
 mod bandwidth;
 mod latency;
+mod marker;
 mod other;
 mod plan;
 mod report;
@@ -18,7 +19,7 @@ pub(crate) use args::{BwArgs, LatArgs};
 
 use uroce::Drive;
 
-use crate::device::{CABLE, cable_pair, path_mtu};
+use crate::device::{self, CABLE, cable_pair, path_mtu};
 use crate::error::{Failure, Result};
 use args::PerfArgs;
 use other::{InProcess, Other};
@@ -44,14 +45,11 @@ fn run(args: &PerfArgs, plan: &Plan) -> Result<()> {
         (Some(_), true) => {
             return Err(Failure::usage("with `cable` both ends are in this process: there is no HOST"));
         }
-        (None, true) => Some(on_cable(args, plan)?),
-        (Some(host), false) => Some(session::client(args, plan, host)?),
+        (None, true) => on_cable(args, plan)?,
+        (Some(host), false) => session::client(args, plan, host)?,
         (None, false) => session::server(args, plan)?,
     };
-    match reports {
-        Some(reports) if args.json => report::print_json(&reports),
-        _ => Ok(()),
-    }
+    if args.json { report::print_json(&reports) } else { Ok(()) }
 }
 
 /// Both ends on this thread.
@@ -76,7 +74,7 @@ fn measure(
     other: &mut dyn Other,
 ) -> Result<Vec<Report>> {
     let mode = near.ctx.query_port().mode.to_string();
-    let mut shown = report::Shown::start(plan, &mode, args.json)?;
+    let shown = report::Shown::start(plan, &mode, args.json)?;
     let mut reports = Vec::new();
     for size in plan.sizes() {
         other.begin(size)?;
@@ -88,5 +86,6 @@ fn measure(
         shown.row(&report)?;
         reports.push(report);
     }
+    device::log_counters(&near.ctx);
     Ok(reports)
 }

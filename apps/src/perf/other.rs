@@ -7,6 +7,7 @@ use super::session::Message;
 use crate::clock::Stopwatch;
 use crate::control::Control;
 use crate::error::Result;
+use crate::idle::Idle;
 use crate::interrupt;
 
 /// Turns between two looks at the control connection: a look costs a system call.
@@ -21,10 +22,11 @@ pub(crate) trait Other {
     fn begin(&mut self, size: u32) -> Result<()>;
 
     /// Called in every turn of a loop that waits for completions: whatever the other end must have done meanwhile.
+    /// `idle` says that none came in this turn.
     ///
     /// # Errors
     /// It is gone, or the command was asked to end.
-    fn turn(&mut self) -> Result<()>;
+    fn turn(&mut self, idle: bool) -> Result<()>;
 }
 
 /// In this process, on this thread.
@@ -44,9 +46,9 @@ impl Other for InProcess {
         self.responder.begin(size)
     }
 
-    fn turn(&mut self) -> Result<()> {
+    fn turn(&mut self, _idle: bool) -> Result<()> {
         interrupt::check()?;
-        self.responder.step()
+        self.responder.step().map(drop)
     }
 }
 
@@ -55,12 +57,13 @@ impl Other for InProcess {
 pub(crate) struct Elsewhere {
     control: Control,
     turns: u32,
+    idle: Idle,
     said: Stopwatch,
 }
 
 impl Elsewhere {
     pub(crate) fn new(control: Control) -> Self {
-        Self { control, turns: 0, said: Stopwatch::start() }
+        Self { control, turns: 0, idle: Idle::default(), said: Stopwatch::start() }
     }
 
     pub(crate) fn control(&mut self) -> &mut Control {
@@ -77,8 +80,9 @@ impl Other for Elsewhere {
         }
     }
 
-    fn turn(&mut self) -> Result<()> {
+    fn turn(&mut self, idle: bool) -> Result<()> {
         interrupt::check()?;
+        self.idle.after(idle);
         self.turns = (self.turns + 1) % TURNS;
         if self.turns > 0 {
             return Ok(());

@@ -6,10 +6,18 @@ use serde::{Deserialize, Serialize};
 use uroce::Mtu;
 
 use super::args::{BwOp, LatOp};
+use crate::cli::MAX_SIZE;
 use crate::error::{Failure, Result};
 
 /// Bytes that a warm-up moves at most on each queue pair.
 const WARM_UP_BYTES: u64 = 16 << 20;
+/// Bounds of what one may ask for, on the command line or as a client.
+const MAX_QPS: u32 = 1024;
+const MAX_DEPTH: u32 = 8192;
+/// What one completion queue holds.
+const MAX_ENTRIES: u32 = 1 << 20;
+/// Bytes that all queue pairs send from and receive into.
+const MAX_MEMORY: u64 = 4 << 30;
 /// Sizes of `-a`, as powers of two.
 const ALL: std::ops::RangeInclusive<u32> = 1..=23;
 
@@ -80,7 +88,31 @@ impl Plan {
         if self.test == Test::Bw(BwOp::Atomic) && (self.size != 8 || self.all) {
             return Err(Failure::usage("atomic operations have 8 bytes: leave -s and -a away"));
         }
+        self.check_bounds().map_err(Failure::usage)
+    }
+
+    /// Refuses what takes too much of a machine, whoever asks for it.
+    pub(crate) fn check_bounds(&self) -> Result<(), &'static str> {
+        let each = (1..=MAX_DEPTH).contains(&self.tx_depth) && (1..=MAX_DEPTH).contains(&self.rx_depth);
+        let one = (1..=MAX_QPS).contains(&self.qps) && (1..=MAX_SIZE).contains(&self.size);
+        if !each || !one || self.entries() > MAX_ENTRIES {
+            return Err(
+                "too many queue pairs for queues this deep: fewer with -q, or shallower ones with -t and -r",
+            );
+        }
+        if 2 * u64::from(self.qps) * u64::from(self.largest()) > MAX_MEMORY {
+            return Err(
+                "too many queue pairs for messages this long: each takes twice the message, 4 GiB in all",
+            );
+        }
         Ok(())
+    }
+
+    /// Completions that may be waiting at once.
+    pub(crate) const fn entries(&self) -> u32 {
+        let receives = if self.test.receives() { self.rx_depth } else { 0 };
+        let all = self.qps.saturating_mul(self.tx_depth.saturating_add(receives));
+        if all < 256 { 256 } else { all }
     }
 
     /// The sizes to measure, in order.
@@ -155,5 +187,17 @@ mod tests {
         let atomic = Plan { test: Test::Bw(BwOp::Atomic), ..plan() };
         assert!(matches!(atomic.check(), Err(Failure::Usage(_))));
         assert!(Plan { size: 8, ..atomic }.check().is_ok());
+    }
+
+    #[test]
+    fn nobody_may_ask_for_too_much() {
+        let bounds = |plan: Plan| plan.check_bounds().is_ok();
+        assert!(bounds(plan()) && bounds(Plan { qps: 1024, size: 8, ..plan() }));
+        assert!(bounds(Plan { size: MAX_SIZE, ..plan() }));
+        assert!(!bounds(Plan { size: MAX_SIZE, qps: 3, ..plan() }));
+        assert!(!bounds(Plan { size: u32::MAX, ..plan() }));
+        assert!(!bounds(Plan { tx_depth: 8192, qps: 1024, size: 8, ..plan() }));
+        assert!(!bounds(Plan { tx_depth: u32::MAX, qps: u32::MAX, ..plan() }));
+        assert!(!bounds(Plan { qps: 0, ..plan() }));
     }
 }

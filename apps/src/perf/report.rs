@@ -94,7 +94,7 @@ impl Shown {
         Ok(shown)
     }
 
-    pub(crate) fn row(&mut self, report: &Report) -> Result<()> {
+    pub(crate) fn row(&self, report: &Report) -> Result<()> {
         if self.wanted { out::line(report.line()) } else { Ok(()) }
     }
 }
@@ -110,7 +110,10 @@ pub(crate) fn print_json(reports: &[Report]) -> Result<()> {
 fn title(plan: &Plan, mode: &str) -> String {
     let mtu = plan.mtu.map_or(0, uroce::Mtu::bytes);
     let flows = match plan.test {
-        Test::Bw(_) => format!(", queue pairs {}, tx depth {}, completion every {}", plan.qps, plan.tx_depth, plan.cq_mod),
+        Test::Bw(_) => format!(
+            ", queue pairs {}, tx depth {}, completion every {}",
+            plan.qps, plan.tx_depth, plan.cq_mod
+        ),
         Test::Lat(_) => String::new(),
     };
     format!("{}: {mode}, path MTU {mtu}{flows}", plan.test.command())
@@ -160,7 +163,14 @@ mod tests {
         let header = header(Test::Bw(crate::perf::args::BwOp::Write));
         assert_eq!(report.line().len(), header.len());
         let latency = Latency { p50_us: 4.2, ..Latency::default() };
-        let report = Report::Latency { op: "write".into(), size: 8, mtu: 4096, iterations: 9, latency, backend: "cable".into() };
+        let report = Report::Latency {
+            op: "write".into(),
+            size: 8,
+            mtu: 4096,
+            iterations: 9,
+            latency,
+            backend: "cable".into(),
+        };
         assert_eq!(report.line().len(), super::header(Test::Lat(crate::perf::args::LatOp::Write)).len());
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!((&json["p50_us"], &json["op"]), (&4.2.into(), &"write".into()));

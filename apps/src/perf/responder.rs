@@ -1,11 +1,12 @@
 //! The end that is measured against.
 
-use uroce::{Completion, CompletionExt, RecvWr, SendWr, WcOpcode};
+use uroce::{Completion, RecvWr, SendWr, WcOpcode};
 
 use super::args::{BwOp, LatOp};
-use super::latency::Marker;
+use super::marker::Marker;
 use super::plan::{Plan, Test};
 use super::side::{Card, Side};
+use crate::device::{check, checked};
 use crate::error::{Failure, Result};
 
 /// Completions taken at once.
@@ -58,20 +59,22 @@ impl Responder {
         }
     }
 
-    /// One turn: runs the engine if nobody else does, and does its part.
-    pub(crate) fn step(&mut self) -> Result<()> {
+    /// Fails once the device has failed, which nothing else tells a responder that only serves.
+    pub(crate) fn check(&self) -> Result<()> {
+        check(&self.side.ctx)
+    }
+
+    /// One turn: runs the engine if nobody else does, and does its part. Whether there was anything to do.
+    pub(crate) fn step(&mut self) -> Result<bool> {
         match self.part {
-            Part::Passive => {
-                // Nothing completes here; when the next turn is due is of no interest, as it comes at once.
-                let _ = self.side.ctx.progress();
-                Ok(())
-            }
+            // Nothing completes here; the next turn comes at once, whenever it is due.
+            Part::Passive => Ok(self.side.ctx.progress().frames > 0),
             Part::Receive | Part::Echo { .. } => self.take_messages(),
             Part::Mirror(_) => self.mirror(),
         }
     }
 
-    fn take_messages(&mut self) -> Result<()> {
+    fn take_messages(&mut self) -> Result<bool> {
         let found = self.side.cq.poll(&mut self.completions);
         let mut rest = &self.completions[..found];
         while let Some(first) = rest.first() {
@@ -80,18 +83,16 @@ impl Responder {
             answer(&self.side, &mut self.part, &self.receives, run)?;
             rest = after;
         }
-        Ok(())
+        Ok(found > 0)
     }
 
-    fn mirror(&mut self) -> Result<()> {
+    fn mirror(&mut self) -> Result<bool> {
         let found = self.side.cq.poll(&mut self.completions);
-        self.completions[..found].iter().try_for_each(|one| one.result().map(drop))?;
-        match &mut self.part {
-            Part::Mirror(marker) => match marker.arrived(&self.side)? {
-                Some(value) => marker.write(&self.side, value),
-                None => Ok(()),
-            },
-            _ => Ok(()),
+        self.completions[..found].iter().try_for_each(|one| checked(&self.side.ctx, one).map(drop))?;
+        let Part::Mirror(marker) = &mut self.part else { return Ok(false) };
+        match marker.arrived(&self.side)? {
+            Some(value) => marker.write(&self.side, value).map(|()| true),
+            None => Ok(false),
         }
     }
 }
@@ -100,7 +101,7 @@ impl Responder {
 fn answer(side: &Side, part: &mut Part, receives: &[Vec<RecvWr>], run: &[Completion]) -> Result<()> {
     let mut received = 0;
     for completion in run {
-        let completion = completion.result()?;
+        let completion = checked(&side.ctx, completion)?;
         received += usize::from(completion.opcode == WcOpcode::Recv);
     }
     let index = run.first().and_then(|one| side.index_of(one.qp_num));

@@ -3,10 +3,11 @@
 //! The client says [`Hello`], the server answers with its own or refuses. Then, for each size, the client announces a
 //! round and the server says that it is ready; a last message carries the figures to the server.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use uroce::{Drive, Mtu};
+use uroce::{Context, Drive, Mtu};
 
 use super::args::PerfArgs;
 use super::measure;
@@ -15,18 +16,15 @@ use super::plan::{Plan, Test};
 use super::report::{Report, Shown};
 use super::responder::Responder;
 use super::side::{Card, Side};
-use crate::cli::MAX_SIZE;
 use crate::clock::Stopwatch;
-use crate::control::{self, Control};
+use crate::control::Control;
 use crate::device;
 use crate::error::{Failure, Result};
-use crate::{interrupt, out};
+use crate::idle::Idle;
+use crate::{interrupt, out, tcp};
 
 /// Of the exchange described here.
 const VERSION: u32 = 1;
-/// Bounds on what a client may ask for, as on the command line.
-const MAX_QPS: u32 = 1024;
-const MAX_DEPTH: u32 = 8192;
 /// Turns of the server's loop between two looks at the control connection.
 const TURNS: u32 = 4096;
 /// The same of a server that has nothing to do itself.
@@ -39,12 +37,18 @@ const VANISHED: Duration = Duration::from_secs(5);
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
     Hello(Box<Hello>),
-    Refused { reason: String },
-    Round { size: u32 },
+    Refused {
+        reason: String,
+    },
+    Round {
+        size: u32,
+    },
     Ready,
     /// From the client, every now and then: a cut cable closes no connection.
     Alive,
-    Done { reports: Vec<Report> },
+    Done {
+        reports: Vec<Report>,
+    },
 }
 
 /// What has to be the same at both ends, and what the other must know.
@@ -91,34 +95,46 @@ pub(crate) fn client(args: &PerfArgs, plan: &Plan, host: &str) -> Result<Vec<Rep
     Ok(reports)
 }
 
-/// Serves one client. Returns its figures unless they were shown already.
-pub(crate) fn server(args: &PerfArgs, plan: &Plan) -> Result<Option<Vec<Report>>> {
+/// Serves one client; returns its figures.
+pub(crate) fn server(args: &PerfArgs, plan: &Plan) -> Result<Vec<Report>> {
     let drive = if plan.test.is_active() { Drive::Inline } else { Drive::default() };
     let ctx = device::open(&args.iface, &args.device, drive)?;
     let mtu = device::path_mtu(&ctx, plan.mtu)?;
-    let listener = control::listen(args.port)?;
-    out::note(format_args!("waiting for `uroce {} IFACE HOST` on TCP port {}", plan.test.command(), args.port));
-    let (mut control, peer) = Control::accept(&listener)?;
-    drop(listener);
+    let (mut control, peer) = accept(args.port, plan)?;
+    let peer = peer.ip().to_canonical();
     let hello = match control.receive()? {
         Message::Hello(hello) => hello,
         other => return Err(other.unexpected()),
     };
-    let plan = match agree(plan, mtu, &hello) {
-        Ok(plan) => plan,
-        Err(reason) => {
-            control.send(&Message::Refused { reason: reason.clone() })?;
-            return Err(Failure::new(format!("refused {}: {reason}", peer.ip())));
-        }
-    };
-    let far = Side::prepare(&ctx, &plan)?;
-    let answer = Hello::new(&plan, plan.mtu.unwrap_or(mtu), far.card());
-    let responder = Responder::new(&plan, far.connect(&plan, &hello.card)?, &hello.card)?;
-    control.send(&Message::Hello(Box::new(answer)))?;
-    let reports = serve(control, &plan, responder)?;
-    let mut shown = Shown::start(&plan, &format!("as {} measured", peer.ip()), args.json)?;
+    let plan = agree(plan, mtu, &hello).or_else(|reason| refuse(&mut control, peer, reason))?;
+    let prepared = prepare(&ctx, &plan, &hello);
+    let (responder, card) = prepared.or_else(|failure| refuse(&mut control, peer, failure.to_string()))?;
+    control.send(&Message::Hello(Box::new(Hello::new(&plan, plan.mtu.unwrap_or(mtu), card))))?;
+    let reports = serve(control, &plan, responder);
+    device::log_counters(&ctx);
+    let reports = reports?;
+    let shown = Shown::start(&plan, &format!("as {peer} measured"), args.json)?;
     reports.iter().try_for_each(|report| shown.row(report))?;
-    Ok(Some(reports))
+    Ok(reports)
+}
+
+fn accept(port: u16, plan: &Plan) -> Result<(Control, SocketAddr)> {
+    let listener = tcp::listen(port)?;
+    out::note(format_args!("waiting for `uroce {} IFACE HOST` on TCP port {port}", plan.test.command()));
+    Control::accept(&listener)
+}
+
+/// The responder, connected, and what the client has to know of it.
+fn prepare(ctx: &Context, plan: &Plan, hello: &Hello) -> Result<(Responder, Card)> {
+    let far = Side::prepare(ctx, plan)?;
+    let card = far.card();
+    Ok((Responder::new(plan, far.connect(plan, &hello.card)?, &hello.card)?, card))
+}
+
+fn refuse<T>(control: &mut Control, peer: IpAddr, reason: String) -> Result<T> {
+    let failure = Failure::new(format!("refused {peer}: {reason}"));
+    control.send(&Message::Refused { reason })?;
+    Err(failure)
 }
 
 impl Hello {
@@ -143,19 +159,18 @@ fn agree(plan: &Plan, mtu: Mtu, hello: &Hello) -> Result<Plan, String> {
     }
     if hello.test != plan.test {
         let (ours, theirs) = (plan.test.command(), hello.test.command());
-        return Err(format!("the server runs `uroce {ours}`, the client `uroce {theirs}`: run the same at both ends"));
-    }
-    let sane = (1..=MAX_QPS).contains(&hello.qps) && (1..=MAX_SIZE).contains(&hello.size);
-    let deep = (1..=MAX_DEPTH).contains(&hello.tx_depth) && (1..=MAX_DEPTH).contains(&hello.rx_depth);
-    if !sane || !deep {
-        return Err("the client asks for more queue pairs, depth or size than uroce allows".to_owned());
+        return Err(format!(
+            "the server runs `uroce {ours}`, the client `uroce {theirs}`: run the same at both ends"
+        ));
     }
     let theirs = Mtu::from_bytes(hello.mtu).ok_or("the client names a path MTU that does not exist")?;
     if plan.mtu.is_some_and(|asked| asked > theirs) {
         let (asked, theirs) = (mtu.bytes(), theirs.bytes());
-        return Err(format!("the server was told path MTU {asked}, the client has {theirs}: give the same -m at both ends"));
+        return Err(format!(
+            "the server was told path MTU {asked}, the client has {theirs}: give the same -m at both ends"
+        ));
     }
-    Ok(Plan {
+    let plan = Plan {
         size: hello.size,
         all: false,
         mtu: Some(mtu.min(theirs)),
@@ -163,7 +178,8 @@ fn agree(plan: &Plan, mtu: Mtu, hello: &Hello) -> Result<Plan, String> {
         tx_depth: hello.tx_depth,
         rx_depth: hello.rx_depth,
         ..plan.clone()
-    })
+    };
+    plan.check_bounds().map(|()| plan).map_err(str::to_owned)
 }
 
 /// The path MTU that the server decided on.
@@ -183,12 +199,13 @@ fn agreed(plan: &Plan, hello: &Hello) -> Result<Mtu> {
 
 /// Does the server's part until the client is done.
 fn serve(mut control: Control, plan: &Plan, mut responder: Responder) -> Result<Vec<Report>> {
-    let mut heard = Stopwatch::start();
+    let (mut heard, mut idle) = (Stopwatch::start(), Idle::default());
     loop {
         let message = if plan.test.is_active() {
-            act(&mut control, &mut responder)?
+            act(&mut control, &mut responder, &mut idle)?
         } else {
             // The thread of the device answers meanwhile.
+            responder.check()?;
             interrupt::pause_unless_asked(PERIOD)?;
             control.poll()?
         };
@@ -208,9 +225,10 @@ fn serve(mut control: Control, plan: &Plan, mut responder: Responder) -> Result<
 }
 
 /// Drives the responder for a while, then looks whether the client has said something.
-fn act(control: &mut Control, responder: &mut Responder) -> Result<Option<Message>> {
+fn act(control: &mut Control, responder: &mut Responder, idle: &mut Idle) -> Result<Option<Message>> {
     for _ in 0..TURNS {
-        responder.step()?;
+        let busy = responder.step()?;
+        idle.after(!busy);
     }
     interrupt::check()?;
     control.poll()

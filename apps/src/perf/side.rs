@@ -9,6 +9,7 @@ use uroce::{
 };
 
 use super::plan::Plan;
+use crate::device;
 use crate::error::{Failure, Result};
 
 /// Bytes that `lat` sends inline: what a work request holds in place.
@@ -53,9 +54,7 @@ pub(crate) struct Card {
 impl Side {
     /// Everything that an end needs before it is connected.
     pub(crate) fn prepare(ctx: &Context, plan: &Plan) -> Result<Prepared> {
-        let depth = plan.tx_depth + if plan.test.receives() { plan.rx_depth } else { 0 };
-        let entries = (plan.qps * depth).max(256).min(ctx.query_device().limits.max_cqe);
-        let (pd, cq) = (ctx.alloc_pd()?, ctx.create_cq(entries).build()?);
+        let (pd, cq) = (ctx.alloc_pd()?, ctx.create_cq(plan.entries()).build()?);
         let slot = (plan.largest() as usize).next_multiple_of(ALIGNMENT);
         let remote = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let memory = pd.alloc_mr(slot * 2 * plan.qps as usize, Access::LOCAL_WRITE | remote)?;
@@ -106,8 +105,11 @@ impl Prepared {
     /// Connects every queue pair to its peer. Receives are posted first, if the test needs any.
     pub(crate) fn connect(self, plan: &Plan, peer: &Card) -> Result<Side> {
         let endpoints = peer.endpoints()?;
+        endpoints.iter().try_for_each(|endpoint| device::check_family(self.ctx.gid(), endpoint.gid))?;
         if endpoints.len() != self.qps.len() {
-            return Err(Failure::new("the peer has another number of queue pairs: give the same -q at both ends"));
+            return Err(Failure::new(
+                "the peer has another number of queue pairs: give the same -q at both ends",
+            ));
         }
         let Self { ctx, cq, qps, memory, slot } = self;
         let mut side = Side { ctx, cq, qps: Vec::new(), memory, slot };
@@ -131,7 +133,9 @@ impl Card {
 
     fn endpoints(&self) -> Result<Vec<Endpoint>> {
         let parsed = self.endpoints.iter().map(|text| text.parse::<Endpoint>());
-        parsed.collect::<Result<_, _>>().map_err(|error| Failure::new(format!("the peer sent nonsense: {error}")))
+        parsed
+            .collect::<Result<_, _>>()
+            .map_err(|error| Failure::new(format!("the peer sent nonsense: {error}")))
     }
 }
 

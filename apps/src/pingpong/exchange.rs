@@ -9,7 +9,7 @@ use uroce::Endpoint;
 use crate::clock::Stopwatch;
 use crate::control::{self, PATIENCE};
 use crate::error::{Failure, Result};
-use crate::{interrupt, out};
+use crate::{interrupt, out, tcp};
 
 /// Digits, colons and the NUL.
 const MESSAGE: usize = 4 + 1 + 6 + 1 + 6 + 1 + 32 + 1;
@@ -25,13 +25,13 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn connect(host: &str, port: u16) -> Result<Self> {
-        Ok(Self { stream: control::connect(host, port, Duration::ZERO)? })
+        Ok(Self { stream: tcp::connect(host, port, Duration::ZERO)? })
     }
 
     pub(super) fn accept(port: u16) -> Result<Self> {
-        let listener = control::listen(port)?;
+        let listener = tcp::listen(port)?;
         out::note(format_args!("waiting for a client on TCP port {port}"));
-        Ok(Self { stream: control::accept(&listener)?.0 })
+        Ok(Self { stream: tcp::accept(&listener)?.0 })
     }
 
     /// Says who we are.
@@ -57,7 +57,9 @@ impl Exchange {
         if DONE.starts_with(&message) {
             return Ok(());
         }
-        Err(Failure::new("the client did not say that it is done: it is not ibv_rc_pingpong, nor uroce pingpong"))
+        Err(Failure::new(
+            "the client did not say that it is done: it is not ibv_rc_pingpong, nor uroce pingpong",
+        ))
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<()> {
@@ -65,10 +67,10 @@ impl Exchange {
         let mut filled = 0;
         while filled < into.len() {
             match self.stream.read(&mut into[filled..]) {
-                Ok(0) => return Err(control::gone()),
+                Ok(0) => return Err(Failure::PeerGone),
                 Ok(count) => filled += count,
                 Err(error) if control::is_transient(&error) => wait(stopwatch)?,
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(control::gone()),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(Failure::PeerGone),
                 Err(error) => return Err(Failure::new(format!("cannot hear the peer: {error}"))),
             }
         }
@@ -81,7 +83,9 @@ fn wait(stopwatch: Stopwatch) -> Result<()> {
         return interrupt::pause_unless_asked(PERIOD);
     }
     let seconds = PATIENCE.as_secs();
-    Err(Failure::new(format!("the peer said nothing for {seconds} s; is it ibv_rc_pingpong, or uroce pingpong?")))
+    Err(Failure::new(format!(
+        "the peer said nothing for {seconds} s; is it ibv_rc_pingpong, or uroce pingpong?"
+    )))
 }
 
 fn parse(message: &[u8]) -> Result<Endpoint> {

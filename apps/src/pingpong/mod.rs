@@ -7,8 +7,8 @@ mod run;
 use clap::Args;
 use serde::Serialize;
 use uroce::{
-    Access, CompletionQueue, ConnectionParams, Context, Drive, Endpoint, MemoryRegion, Mtu, PreparedQueuePair,
-    QpType, QueuePair,
+    Access, CompletionQueue, ConnectionParams, Context, Drive, Endpoint, Gid, MemoryRegion, Mtu,
+    PreparedQueuePair, QpType, QueuePair,
 };
 
 use crate::cli::{self, DeviceArgs};
@@ -126,27 +126,32 @@ fn as_client(
     exchange.tell(ours)?;
     let theirs = exchange.hear()?;
     exchange.done()?;
-    Ok((qp.connect(reachable(theirs)?)?, theirs))
+    Ok((qp.connect(reachable(ours, theirs)?)?, theirs))
 }
 
 /// Connects before it answers, so that the client's first message arrives at a queue pair that is ready.
 fn as_server(qp: PreparedQueuePair, ours: &Endpoint, args: &PingpongArgs) -> Result<(QueuePair, Endpoint)> {
     let mut exchange = Exchange::accept(args.port)?;
     let theirs = exchange.hear()?;
-    let qp = qp.connect(reachable(theirs)?)?;
+    let qp = qp.connect(reachable(ours, theirs)?)?;
     exchange.tell(ours)?;
     exchange.hear_done()?;
     Ok((qp, theirs))
 }
 
-fn reachable(peer: Endpoint) -> Result<Endpoint> {
-    if peer.gid.bytes() == [0; 16] {
+fn reachable(ours: &Endpoint, peer: Endpoint) -> Result<Endpoint> {
+    check_gid(peer.gid)?;
+    device::check_family(ours.gid, peer.gid).map(|()| peer)
+}
+
+fn check_gid(gid: Gid) -> Result<()> {
+    if gid.bytes() == [0; 16] {
         return Err(Failure::new(
             "the peer sent no GID, without which RoCE cannot reach it: start ibv_rc_pingpong there with `-g INDEX`, \
              the index of a RoCE v2 entry that `ibv_devinfo -v` shows",
         ));
     }
-    Ok(peer)
+    Ok(())
 }
 
 fn show(args: &PingpongArgs, whose: &str, endpoint: &Endpoint) -> Result<()> {
@@ -225,7 +230,6 @@ mod tests {
 
     #[test]
     fn a_peer_without_a_gid_is_told_what_to_do() {
-        let endpoint = "0000:0000a1:00beef:00000000000000000000000000000000".parse().unwrap();
-        assert!(reachable(endpoint).unwrap_err().to_string().contains("-g INDEX"));
+        assert!(check_gid(Gid::from_bytes([0; 16])).unwrap_err().to_string().contains("-g INDEX"));
     }
 }

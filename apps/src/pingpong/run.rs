@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use uroce::{Completion, CompletionExt, CompletionQueue, MemoryRegion, QueuePair, RecvWr, SendWr, WcOpcode};
+use uroce::{Completion, CompletionQueue, MemoryRegion, QueuePair, RecvWr, SendWr, WcOpcode};
 
 use super::PingpongArgs;
 use crate::clock::Stopwatch;
+use crate::device::checked;
 use crate::error::Result;
+use crate::idle::Idle;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::silence::Silence;
@@ -56,6 +58,7 @@ impl<'a> Run<'a> {
     pub(super) fn run(mut self) -> Result<Outcome> {
         let stopwatch = Stopwatch::start();
         let mut progress = Progress::new("pingpong", !self.args.json);
+        let mut idle = Idle::default();
         let mut silence = Silence::new(if self.args.events { 1 } else { TURNS });
         if self.args.host.is_some() {
             self.start()?;
@@ -63,27 +66,32 @@ impl<'a> Run<'a> {
         let mut completions = [Completion::default(); 2];
         while self.received < self.args.iters || self.sent < self.args.iters {
             interrupt::check()?;
-            match self.next(&mut completions)? {
-                0 => silence.goes_on()?,
-                found => {
-                    silence.broken();
-                    completions[..found].iter().try_for_each(|completion| self.handle(completion))?;
-                    progress.set(self.received, self.args.iters);
-                }
+            let found = self.next(&mut completions)?;
+            idle.after(found == 0);
+            if found == 0 {
+                silence.goes_on()?;
+                continue;
             }
+            silence.broken();
+            completions[..found].iter().try_for_each(|completion| self.handle(completion))?;
+            progress.set(self.received, self.args.iters);
         }
         Ok(Outcome { seconds: stopwatch.seconds() })
     }
 
     fn next(&self, completions: &mut [Completion]) -> Result<usize> {
-        if self.args.events { Ok(self.cq.wait(completions, Some(NAP))?) } else { Ok(self.cq.poll(completions)) }
+        if self.args.events {
+            Ok(self.cq.wait(completions, Some(NAP))?)
+        } else {
+            Ok(self.cq.poll(completions))
+        }
     }
 
     /// The client sends first.
     fn start(&mut self) -> Result<()> {
         if self.args.chk {
-            let pages = (0..self.memory.len()).step_by(PAGE);
-            pages.map(|page| self.memory.write_at(page, &[0])).collect::<Result<(), _>>()?;
+            let mut pages = (0..self.memory.len()).step_by(PAGE);
+            pages.try_for_each(|page| self.memory.write_at(page, &[0]))?;
         }
         self.send()
     }
@@ -95,7 +103,7 @@ impl<'a> Run<'a> {
     }
 
     fn handle(&mut self, completion: &Completion) -> Result<()> {
-        let completion = completion.result()?;
+        let completion = checked(self.cq.context(), completion)?;
         if completion.opcode == WcOpcode::Recv {
             self.received += 1;
             self.waiting = false;

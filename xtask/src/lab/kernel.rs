@@ -22,10 +22,7 @@ pub(super) struct Kernel {
 impl Kernel {
     /// Downloads and unpacks the best kernel the archives offer.
     pub(super) fn download(folder: &Path, archives: &Archives, progress: &Progress) -> Result<Self> {
-        let apt = PrivateApt::new(&folder.join("apt"), &archives.all_lines())?;
-        let package =
-            newest(&output(apt.command("apt-cache").args(["search", "--names-only", "^linux-image-6"]))?)
-                .ok_or_else(|| Failure::new("the Debian archive offers no kernel image with rdma_rxe"))?;
+        let (apt, package) = find(folder, archives)?;
         progress.say(format!("downloading {package}"));
         output(apt.command("apt-get").args(["download", &package]).current_dir(folder))?;
         let unpacked = folder.join("kernel");
@@ -57,6 +54,25 @@ impl Kernel {
     fn modules(&self, root: &Path) -> PathBuf {
         root.join("lib/modules").join(&self.version)
     }
+}
+
+/// The best kernel, and the apt that has it: the backports are asked only if the release lacks the series wanted most.
+fn find(folder: &Path, archives: &Archives) -> Result<(PrivateApt, String)> {
+    match offered(&folder.join("apt"), &archives.release_lines())? {
+        (apt, Some(package)) if package.starts_with(KERNELS[0]) => Ok((apt, package)),
+        release => {
+            let backports = offered(&folder.join("apt-backports"), &archives.backport_lines());
+            let found =
+                backports.into_iter().chain([release]).find_map(|(apt, package)| Some((apt, package?)));
+            found.ok_or_else(|| Failure::new("the Debian archive offers no kernel image with rdma_rxe"))
+        }
+    }
+}
+
+fn offered(folder: &Path, lines: &str) -> Result<(PrivateApt, Option<String>)> {
+    let apt = PrivateApt::new(folder, lines)?;
+    let list = output(apt.command("apt-cache").args(["search", "--names-only", "^linux-image-6"]))?;
+    Ok((apt, newest(&list)))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

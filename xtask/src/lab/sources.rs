@@ -37,9 +37,9 @@ impl Archives {
         lines
     }
 
-    /// The same, with the backports.
-    pub(super) fn all_lines(&self) -> String {
-        format!("{}deb {} {RELEASE}-backports main\n", self.release_lines(), self.main)
+    /// Source lines of the backports to it. Archives drop them some time after the release.
+    pub(super) fn backport_lines(&self) -> String {
+        format!("deb {} {RELEASE}-backports main\n", self.main)
     }
 
     fn configured() -> Result<Option<Self>> {
