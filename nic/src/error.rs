@@ -25,7 +25,9 @@ pub enum OpenError {
         action: &'static str,
     },
     /// The limit on locked memory is too low for the frame buffers.
-    #[error("{bytes} bytes of frame buffers exceed the limit on locked memory; raise it with `ulimit -l unlimited`")]
+    #[error(
+        "{bytes} bytes of frame buffers exceed the limit on locked memory; raise it with `ulimit -l unlimited`"
+    )]
     LockedMemory {
         /// Size of the buffers.
         bytes: usize,

@@ -203,7 +203,9 @@ impl<N: Nic> Nic for Fault<N> {
         }
         let (line, pool) = (&mut self.rx, &mut self.pool);
         if line.ready.len() < budget {
-            let got = self.nic.rx(budget - line.ready.len(), &mut |frame| line.pass(frame.head, frame.rest, pool))?;
+            let got = self
+                .nic
+                .rx(budget - line.ready.len(), &mut |frame| line.pass(frame.head, frame.rest, pool))?;
             if got == 0 {
                 line.idle();
             }
@@ -228,7 +230,10 @@ impl<N: Nic> Nic for Fault<N> {
                 return Ok(count);
             }
             let Some(len) = fill(&mut self.scratch) else { break };
-            assert!(len > 0 && len <= self.scratch.len(), "a filled frame of {len} bytes is not within its buffer");
+            assert!(
+                len > 0 && len <= self.scratch.len(),
+                "a filled frame of {len} bytes is not within its buffer"
+            );
             count += 1;
             self.tx.pass(&self.scratch[..len], &[], &mut self.pool);
         }
@@ -304,7 +309,8 @@ mod tests {
     #[test]
     fn a_scripted_line_does_what_it_is_told_on_sending() {
         let (left, mut right) = cable::pair(64, 64);
-        let fates = &[Fate::Pass, Fate::Lose, Fate::Duplicate, Fate::Corrupt { bit: 9 }, Fate::Hold { frames: 2 }];
+        let fates =
+            &[Fate::Pass, Fate::Lose, Fate::Duplicate, Fate::Corrupt { bit: 9 }, Fate::Hold { frames: 2 }];
         let mut left = Fault::new(left, script(fates), None);
         send(&mut left, 0..8);
         let got = receive(&mut right);

@@ -33,9 +33,9 @@ pub mod probe;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use af_packet::AfPacket;
 #[cfg(feature = "af-xdp")]
 pub use af_xdp::{AfXdp, XdpConfig, XdpProgram};
-pub use af_packet::AfPacket;
 pub use cable::Cable;
 pub use capture::Capture;
 pub use error::OpenError;

@@ -181,7 +181,8 @@ pub enum Mode {
         attach: XdpAttach,
         /// Whether the driver reads and writes our buffers without a copy.
         zero_copy: bool,
-        /// Whether frames longer than one buffer are carried (needed for path MTU 4096).
+        /// Whether frames of the interface's full MTU are carried, in several buffers where one is too small, as for
+        /// path MTU 4096.
         multi_buffer: bool,
     },
     /// An AF_PACKET socket.
@@ -228,7 +229,8 @@ mod tests {
 
     #[test]
     fn modes_read_as_words() {
-        let xdp = |attach, zero_copy, multi_buffer| Mode::AfXdp { attach, zero_copy, multi_buffer }.to_string();
+        let xdp =
+            |attach, zero_copy, multi_buffer| Mode::AfXdp { attach, zero_copy, multi_buffer }.to_string();
         assert_eq!(xdp(XdpAttach::Native, true, true), "AF_XDP native zero-copy");
         assert_eq!(xdp(XdpAttach::Generic, false, true), "AF_XDP generic copy");
         assert_eq!(xdp(XdpAttach::Generic, false, false), "AF_XDP generic copy, single buffer");
@@ -245,7 +247,8 @@ mod tests {
 
     #[test]
     fn drops_are_summed_and_carried_frames_are_not() {
-        let stats = NicStats { rx_frames: 5, tx_frames: 5, rx_oversize: 1, tx_dropped: 2, ..NicStats::default() };
+        let stats =
+            NicStats { rx_frames: 5, tx_frames: 5, rx_oversize: 1, tx_dropped: 2, ..NicStats::default() };
         assert_eq!(stats.dropped(), 3);
         assert_eq!(stats.iter().find(|(name, _)| *name == "tx_dropped"), Some(("tx_dropped", 2)));
     }

@@ -55,30 +55,55 @@ pub fn kernel_version() -> io::Result<(u32, u32, String)> {
 /// The interface is missing, down or in use by another XDP program, or privileges are lacking.
 #[cfg(feature = "af-xdp")]
 pub fn xdp(interface: &str) -> Result<XdpSupport, OpenError> {
-    use crate::{AfXdp, XdpAttach, XdpConfig};
+    use crate::XdpAttach::{Generic, Native};
     let mut support = XdpSupport::default();
-    let small = |attach| XdpConfig { attach: Some(attach), rx_chunks: 64, tx_frames: 64, ..XdpConfig::default() };
-    for attach in [XdpAttach::Native, XdpAttach::Generic] {
-        let taken = match AfXdp::open(interface, 0, &small(attach)) {
-            Ok(nic) => {
-                note_buffers(&mut support, &nic);
-                true
-            }
-            Err(error @ OpenError::NoXdp { .. }) => {
-                support.reasons.push(format!("{attach}: {error}"));
-                false
-            }
-            Err(error) => return Err(error),
-        };
-        match attach {
-            XdpAttach::Native => support.native = taken,
-            XdpAttach::Generic => support.generic = taken,
-        }
-    }
-    if !support.zero_copy {
-        note_zero_copy(&mut support, interface)?;
+    let reasons = &mut support.reasons;
+    let native = try_attach(interface, Native, reasons)?;
+    let generic = try_attach(interface, Generic, reasons)?;
+    (support.native, support.generic) = (native.is_some(), generic.is_some());
+    let Some(fragments) = native.or(generic) else { return Ok(support) };
+    support.zero_copy = try_flag(interface, crate::af_xdp::BindFlags::XDP_ZEROCOPY, "zero-copy", reasons)?;
+    let several = crate::af_xdp::BindFlags::XDP_USE_SG | crate::af_xdp::BindFlags::XDP_COPY;
+    support.multi_buffer = fragments && try_flag(interface, several, "multi-buffer", reasons)?;
+    if !support.multi_buffer {
+        reasons.push(
+            "multi-buffer needs kernel 6.6 or later; without it path MTU 2048 is what is left".to_owned(),
+        );
     }
     Ok(support)
+}
+
+/// Whether a program that runs there sees frames in several buffers; `None` when it does not run there.
+#[cfg(feature = "af-xdp")]
+fn try_attach(
+    interface: &str,
+    attach: crate::XdpAttach,
+    reasons: &mut Vec<String>,
+) -> Result<Option<bool>, OpenError> {
+    match crate::XdpProgram::attach(interface, Some(attach)) {
+        Ok(program) => Ok(Some(program.takes_fragments())),
+        Err(error @ OpenError::NoXdp { .. }) => {
+            reasons.push(format!("{attach}: {error}"));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(feature = "af-xdp")]
+fn try_flag(
+    interface: &str,
+    flag: crate::af_xdp::BindFlags,
+    what: &str,
+    reasons: &mut Vec<String>,
+) -> Result<bool, OpenError> {
+    let interface = crate::host::Interface::find(interface)?;
+    let tried = crate::af_xdp::try_bind(&interface, flag);
+    if let Err(error) = &tried {
+        let driver = interface.driver.as_deref().unwrap_or("unknown");
+        reasons.push(format!("{what}: the kernel or the driver ({driver}) does not offer it: {error}"));
+    }
+    Ok(tried.is_ok())
 }
 
 /// Tells that this build has no AF_XDP.
@@ -89,28 +114,6 @@ pub fn xdp(interface: &str) -> Result<XdpSupport, OpenError> {
 pub fn xdp(_interface: &str) -> Result<XdpSupport, OpenError> {
     let reasons = vec!["this program was built without AF_XDP (feature `af-xdp`)".to_owned()];
     Ok(XdpSupport { reasons, ..XdpSupport::default() })
-}
-
-#[cfg(feature = "af-xdp")]
-fn note_buffers(support: &mut XdpSupport, nic: &crate::AfXdp) {
-    use crate::{Mode, Nic};
-    if let Mode::AfXdp { zero_copy, multi_buffer, .. } = nic.mode() {
-        support.zero_copy |= zero_copy;
-        support.multi_buffer |= multi_buffer && nic.program().takes_fragments();
-    }
-}
-
-#[cfg(feature = "af-xdp")]
-fn note_zero_copy(support: &mut XdpSupport, interface: &str) -> Result<(), OpenError> {
-    let interface = crate::host::Interface::find(interface)?;
-    if let Err(error) = crate::af_xdp::try_zero_copy(&interface, 0) {
-        let driver = interface.driver.as_deref().unwrap_or("unknown");
-        support.reasons.push(format!("zero-copy: the driver ({driver}) does not offer it: {error}"));
-    }
-    if !support.multi_buffer {
-        support.reasons.push("multi-buffer: needs kernel 6.6 or later; path MTU 2048 is what is left".to_owned());
-    }
-    Ok(())
 }
 
 /// What the calling thread may do.
@@ -151,7 +154,8 @@ pub fn port_4791_in_use() -> io::Result<Vec<IpAddr>> {
 pub fn rdma_rxe_loaded() -> bool {
     let module = fs::read_to_string("/proc/modules").is_ok_and(|modules| has_module(&modules, "rdma_rxe"));
     let device = fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| {
-        devices.any(|device| device.is_ok_and(|device| device.file_name().to_string_lossy().starts_with("rxe")))
+        devices
+            .any(|device| device.is_ok_and(|device| device.file_name().to_string_lossy().starts_with("rxe")))
     });
     module || device
 }
@@ -178,7 +182,9 @@ fn holder_of_port(line: &str) -> Option<IpAddr> {
     }
     // Words of 32 bits, each printed as a number of the machine's byte order.
     let words: Vec<[u8; 4]> = (0..address.len() / 8)
-        .map_while(|word| u32::from_str_radix(&address[8 * word..8 * word + 8], 16).ok().map(u32::to_ne_bytes))
+        .map_while(|word| {
+            u32::from_str_radix(&address[8 * word..8 * word + 8], 16).ok().map(u32::to_ne_bytes)
+        })
         .collect();
     match words.as_slice() {
         [word] => Some(Ipv4Addr::from(*word).into()),
@@ -202,7 +208,10 @@ mod tests {
         assert_eq!(effective_capabilities("Name:\tx\nCapEff:\t0000000000003000\nCapBnd:\t0\n"), 0x3000);
         let line = "Max locked memory         8388608              8388608              bytes\n";
         assert_eq!(locked_memory(line), Some(8_388_608));
-        assert_eq!(locked_memory("Max locked memory         unlimited            unlimited            bytes"), None);
+        assert_eq!(
+            locked_memory("Max locked memory         unlimited            unlimited            bytes"),
+            None
+        );
         privileges().unwrap();
     }
 

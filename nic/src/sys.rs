@@ -31,14 +31,21 @@ pub(crate) fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, val
     Ok(())
 }
 
-/// Waits until one of the descriptors is readable; `false` when `timeout` passed first. No timeout waits for ever.
-pub(crate) fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
-    let mut polls: Vec<_> = fds
-        .iter()
-        .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
-        .collect();
+/// Waits until one of the descriptors is readable; `false` when `timeout` passed first.
+pub(crate) fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
+    wait(fds, libc::POLLIN, timeout)
+}
+
+/// Waits until the descriptor takes more; `false` when `timeout` passed first.
+pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    wait(&[fd], libc::POLLOUT, timeout)
+}
+
+fn wait(fds: &[BorrowedFd<'_>], events: libc::c_short, timeout: Duration) -> io::Result<bool> {
+    let mut polls: Vec<_> =
+        fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }).collect();
     // Rounded up: a wait of half a millisecond must not become a busy loop.
-    let millis = timeout.map_or(-1, |t| i32::try_from(t.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
+    let millis = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
     // SAFETY: the pointer and the count describe `polls`, which outlives the call.
     match check(unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, millis) }) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),

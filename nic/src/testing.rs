@@ -8,7 +8,7 @@
 //! # fn test() {
 //! let pair = match VethPair::new("verbs", 1500) {
 //!     Ok(pair) => pair,
-//!     Err(reason) => return skip("my_test", &reason),
+//!     Err(reason) => return skip(&reason),
 //! };
 //! let left = pair.left.inside(|| "opens its sockets in the left namespace");
 //! # }
@@ -27,7 +27,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
+use crate::host::{Address, Interface};
 use crate::sys;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -42,12 +44,17 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// Says that `test` is skipped.
+/// Says that the running test, named after its thread, is skipped.
 ///
 /// # Panics
 /// Where the environment says `CI=true`: there nothing may be skipped.
-pub fn skip(test: &str, reason: &dyn fmt::Display) {
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{test} cannot run, and CI must skip nothing: {reason}");
+pub fn skip(reason: &dyn fmt::Display) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "{test} cannot run, and CI must skip nothing: {reason}"
+    );
     eprintln!("\n*** SKIPPED {test}: {reason} ***\n");
 }
 
@@ -80,16 +87,15 @@ impl Namespace {
     /// # Errors
     /// The command fails.
     pub fn ip(&self, arguments: &str) -> Result<(), Unavailable> {
-        ip(&format!("-netns {} {arguments}", self.name))
+        self.ip_output(arguments).map(|_| ())
     }
 
-    /// Runs any command in it and returns whether it succeeded.
+    /// Runs the `ip` command in it and returns what it prints.
     ///
-    /// # Panics
-    /// When there is no `ip` command.
-    pub fn run(&self, command: &str) -> bool {
-        let output = Command::new("ip").args(["netns", "exec", &self.name]).args(command.split(' ')).output();
-        output.expect("the ip command started before").status.success()
+    /// # Errors
+    /// The command fails.
+    pub fn ip_output(&self, arguments: &str) -> Result<String, Unavailable> {
+        ip(&format!("-netns {} {arguments}", self.name))
     }
 
     /// Calls `body` with the current thread moved into it; sockets opened by `body` stay in it.
@@ -132,7 +138,8 @@ impl Drop for Moved {
 
 fn set_namespace(file: &File) {
     // SAFETY: setns takes two integers and touches no memory of ours.
-    sys::check(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }).expect("root may move between namespaces");
+    sys::check(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) })
+        .expect("root may move between namespaces");
 }
 
 /// Two namespaces with an Ethernet link between them.
@@ -178,6 +185,8 @@ impl VethPair {
             end.ip(&format!("address add {v6}/64 dev {interface} nodad"))?;
             end.ip(&format!("link set {interface} up"))?;
         }
+        left.inside(wait_for_link);
+        right.inside(wait_for_link);
         Ok(pair)
     }
 }
@@ -189,11 +198,29 @@ fn without_duplicate_detection() {
     }
 }
 
-fn ip(arguments: &str) -> Result<(), Unavailable> {
+/// The kernel notices the carrier, and adds the link-local address, a little after the command returned. A system
+/// without IPv6 never adds one, so this does not wait for ever.
+fn wait_for_link() {
+    for _ in 0..400 {
+        let interface = Interface::find(VethPair::INTERFACE);
+        let is_ready = |interface: Interface| {
+            let link_local =
+                |own: &Address| matches!(own.address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+            interface.carrier && interface.addresses.iter().any(link_local)
+        };
+        if interface.is_ok_and(is_ready) {
+            return;
+        }
+        let _ = sys::wait_readable(&[], Duration::from_millis(5));
+    }
+}
+
+fn ip(arguments: &str) -> Result<String, Unavailable> {
     let output = Command::new("ip").args(arguments.split(' ').filter(|word| !word.is_empty())).output();
-    let output = output.map_err(|error| Unavailable(format!("no `ip` command (package iproute2): {error}")))?;
+    let output =
+        output.map_err(|error| Unavailable(format!("no `ip` command (package iproute2): {error}")))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let reason = String::from_utf8_lossy(&output.stderr);
     Err(Unavailable(format!("`ip {arguments}` failed, are you root? {}", reason.trim())))

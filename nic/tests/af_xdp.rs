@@ -4,9 +4,10 @@
 mod common;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Arrived, frame, headers, send, wait};
+use common::{Arrived, frame, headers, in_vlan, send, wait};
 use uroce_nic::testing::{Namespace, VethPair, skip};
 use uroce_nic::{AfXdp, Mode, Nic, OpenError, XdpAttach, XdpConfig, XdpProgram, af_xdp};
 
@@ -17,7 +18,7 @@ macro_rules! pair {
     ($mtu:expr) => {
         match VethPair::new(PART, $mtu) {
             Ok(pair) => pair,
-            Err(reason) => return skip(module_path!(), &reason),
+            Err(reason) => return skip(&reason),
         }
     };
 }
@@ -27,11 +28,9 @@ fn open(namespace: &Namespace, attach: XdpAttach) -> Result<AfXdp, OpenError> {
     namespace.inside(|| AfXdp::open(VethPair::INTERFACE, 0, &config))
 }
 
-/// `bpftool` may not be there, but `ip link` always tells whether a program is attached.
+/// Whether an XDP program is attached to the interface.
 fn has_program(namespace: &Namespace) -> bool {
-    let name = namespace.name();
-    let output = std::process::Command::new("ip").args(["-netns", name, "link", "show", VethPair::INTERFACE]).output();
-    String::from_utf8_lossy(&output.unwrap().stdout).contains("prog/xdp")
+    namespace.ip_output("link show eth0").unwrap().contains("prog/xdp")
 }
 
 /// Whether ARP or neighbour discovery and TCP of the kernels on both sides work.
@@ -94,6 +93,41 @@ fn carries_frames_generic_mtu_9000() {
 }
 
 #[test]
+fn small_rings_go_round_many_times_on_two_processors() {
+    const FRAMES: u32 = 30_000;
+    let pair = pair!(9000);
+    let config = XdpConfig { rx_chunks: 64, tx_frames: 32, ..XdpConfig::default() };
+    let open = |end: &Namespace| end.inside(|| AfXdp::open(VethPair::INTERFACE, 0, &config)).unwrap();
+    let (mut left, mut right) = (open(&pair.left), open(&pair.right));
+    let received = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            while received.load(Ordering::Relaxed) < FRAMES {
+                let got = right.rx(64, &mut |frame| assert!(frame.len() == 74 || frame.len() == 4170));
+                received.fetch_add(got.unwrap() as u32, Ordering::Relaxed);
+            }
+        });
+        let mut sent = 0;
+        while sent < FRAMES {
+            // Never more on the way than there are chunks for, in bursts of changing length.
+            let room = 30 - (sent - received.load(Ordering::Relaxed)) as usize;
+            let burst = (1 + sent as usize % 23).min(room).min((FRAMES - sent) as usize);
+            left.tx(burst, &mut |to| {
+                let size = if sent % 5 == 0 { 4170 } else { 74 };
+                to[..size].copy_from_slice(&frame(size, sent));
+                sent += 1;
+                Some(size)
+            })
+            .unwrap();
+            left.flush().unwrap();
+            assert!(!receiver.is_finished() || sent == FRAMES, "the receiver gave up");
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!((left.stats().dropped(), right.stats().dropped()), (0, 0));
+}
+
+#[test]
 fn frames_beyond_two_buffers_are_dropped_and_counted() {
     let pair = pair!(9000);
     let mut right = open(&pair.right, XdpAttach::Native).unwrap();
@@ -128,6 +162,20 @@ fn everything_but_rocev2_stays_with_the_kernel() {
 }
 
 #[test]
+fn frames_in_a_vlan_are_ours_with_their_tag() {
+    let pair = pair!(1500);
+    for attach in [XdpAttach::Native, XdpAttach::Generic] {
+        let mut left = open(&pair.left, attach).unwrap();
+        let mut right = open(&pair.right, attach).unwrap();
+        let tagged = in_vlan(&frame(1500, 1));
+        let mut arrived = Arrived::default();
+        send(&mut left, std::slice::from_ref(&tagged), || ());
+        arrived.take_until(&mut right, 1);
+        assert!(arrived.frames == [tagged], "{attach}");
+    }
+}
+
+#[test]
 fn a_slow_receiver_loses_frames_and_counts_each() {
     let pair = pair!(1500);
     let mut left = open(&pair.left, XdpAttach::Native).unwrap();
@@ -149,7 +197,9 @@ fn a_second_instance_is_told_who_is_there() {
     let first = open(&pair.left, XdpAttach::Native).unwrap();
     for attach in [XdpAttach::Native, XdpAttach::Generic] {
         match open(&pair.left, attach) {
-            Err(OpenError::ProgramPresent { interface, program }) => assert!(interface == "eth0" && program > 0),
+            Err(OpenError::ProgramPresent { interface, program }) => {
+                assert!(interface == "eth0" && program > 0);
+            }
             other => panic!("{:?}", other.map(|nic| nic.mode())),
         }
     }
@@ -169,6 +219,24 @@ fn a_queue_can_be_opened_again_right_after_it_was_closed() {
     for _ in 0..5 {
         pair.left.inside(|| AfXdp::bind(&program, 0, &XdpConfig::default())).unwrap();
     }
+}
+
+#[test]
+fn queues_of_one_interface_share_the_program() {
+    let pair = pair!(1500);
+    pair.left.ip("link add eth1 numrxqueues 2 numtxqueues 2 type veth peer name eth2").unwrap();
+    pair.left.ip("link set eth1 up").unwrap();
+    pair.left.ip("link set eth2 up").unwrap();
+    let config = XdpConfig::default();
+    let program = pair.left.inside(|| XdpProgram::attach("eth1", None)).unwrap();
+    assert_eq!(program.interface().rx_queues, 2);
+    let mut queues = [0, 1].map(|queue| pair.left.inside(|| AfXdp::bind(&program, queue, &config)).unwrap());
+    let mut sender = pair.left.inside(|| AfXdp::open("eth2", 0, &config)).unwrap();
+    send(&mut sender, &[frame(100, 1)], || ());
+    let mut arrived = Arrived::default();
+    arrived.take_until(&mut queues[0], 1);
+    arrived.take(&mut queues[1]);
+    assert!(arrived.frames == [frame(100, 1)]);
 }
 
 #[test]
@@ -225,10 +293,9 @@ fn eventually(condition: impl Fn() -> bool) -> bool {
 
 #[test]
 fn a_signal_handler_can_detach_everything() {
-    let pair = pair!(1500);
     // In a process of its own: the other tests' programs must stay.
-    let name = pair.left.name().to_owned();
     if std::env::var("UROCE_NIC_TEST_DETACH").is_ok() {
+        let pair = pair!(1500);
         let _nic = open(&pair.left, XdpAttach::Native).unwrap();
         assert!(has_program(&pair.left));
         std::thread::spawn(af_xdp::detach_all).join().unwrap();
@@ -237,7 +304,7 @@ fn a_signal_handler_can_detach_everything() {
     }
     let status = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_signal_handler_can_detach_everything"])
-        .env("UROCE_NIC_TEST_DETACH", name)
+        .env("UROCE_NIC_TEST_DETACH", "1")
         .status();
     assert!(status.unwrap().success());
 }
@@ -290,7 +357,8 @@ fn fill_with(frame: &[u8]) -> impl FnMut(&mut [u8]) -> Option<usize> {
 #[test]
 fn what_cannot_be_opened_says_why() {
     let pair = pair!(1500);
-    let open = |name: &str| pair.left.inside(|| AfXdp::open(name, 0, &XdpConfig::default()).map(|nic| nic.mode()));
+    let open =
+        |name: &str| pair.left.inside(|| AfXdp::open(name, 0, &XdpConfig::default()).map(|nic| nic.mode()));
     let message = |name| open(name).unwrap_err().to_string();
     assert!(message("nosuch0").contains("no network interface named nosuch0"));
     assert!(message("lo").contains("not an Ethernet interface"));
@@ -301,9 +369,8 @@ fn what_cannot_be_opened_says_why() {
 #[test]
 fn without_privileges_the_error_says_how_to_get_them() {
     let pair = pair!(1500);
-    let error = pair.left.inside(|| {
-        std::thread::scope(|scope| scope.spawn(open_without_privileges).join().unwrap())
-    });
+    let error =
+        pair.left.inside(|| std::thread::scope(|scope| scope.spawn(open_without_privileges).join().unwrap()));
     assert!(error.contains("run as root") && error.contains("setcap"), "{error}");
 }
 

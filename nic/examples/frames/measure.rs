@@ -21,11 +21,16 @@ const ANSWER_EVERY: u64 = 32;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Without arguments measures everything; with `receive <attach> <size>` is the child that receives.
-pub fn run(arguments: Vec<String>) -> Outcome<()> {
-    if let [role, attach, size] = arguments.as_slice() && role == "receive" {
+pub(super) fn run(arguments: Vec<String>) -> Outcome<()> {
+    if let [role, attach, size] = arguments.as_slice()
+        && role == "receive"
+    {
         return receive(attach_of(attach), size.parse()?);
     }
-    println!("{:>6} {:>8} {:>14} {:>12} {:>9} {:>16}", "bytes", "attached", "ends", "frames/s", "Gb/s", "CPU ns/frame");
+    println!(
+        "{:>6} {:>8} {:>14} {:>12} {:>9} {:>16}",
+        "bytes", "attached", "ends", "frames/s", "Gb/s", "CPU ns/frame"
+    );
     for attach in [XdpAttach::Native, XdpAttach::Generic] {
         for size in SIZES {
             one_thread(attach, size)?;
@@ -65,7 +70,7 @@ fn one_thread(attach: XdpAttach, size: usize) -> Outcome<()> {
             return Err(format!("a frame was lost: {:?} {:?}", left.stats(), right.stats()).into());
         }
     }
-    report(attach, size, "one thread", started, &[(cpu_time()? - cpu) / FRAMES as u32]);
+    report(attach, size, "one thread", started, &[cpu_time()?.since(cpu)]);
     losses(&[&left, &right]);
     Ok(())
 }
@@ -87,8 +92,8 @@ fn two_processes(attach: XdpAttach, size: usize) -> Outcome<()> {
             return Err(format!("a frame was lost: {:?}", left.stats()).into());
         }
     }
-    let own = (cpu_time()? - cpu) / FRAMES as u32;
-    let theirs = child_time(&mut child)? / FRAMES as u32;
+    let own = cpu_time()?.since(cpu);
+    let theirs = child_time(&mut child)?;
     report(attach, size, "two processes", started, &[own, theirs]);
     losses(&[&left]);
     Ok(())
@@ -158,12 +163,16 @@ fn frame(size: usize) -> Vec<u8> {
     frame
 }
 
-fn report(attach: XdpAttach, size: usize, ends: &str, started: Instant, cpu: &[Duration]) {
+fn report(attach: XdpAttach, size: usize, ends: &str, started: Instant, cpu: &[CpuTime]) {
     let seconds = now().duration_since(started).as_secs_f64();
     let (rate, bits) = (FRAMES as f64 / seconds, (FRAMES * size as u64 * 8) as f64);
-    let cpu: Vec<_> = cpu.iter().map(|each| each.as_nanos().to_string()).collect();
+    let cpu: Vec<_> = cpu.iter().map(CpuTime::per_frame).collect();
     let attach = attach.to_string();
-    println!("{size:>6} {attach:>8} {ends:>14} {rate:>12.0} {:>9.1} {:>16}", bits / seconds / 1e9, cpu.join(" + "));
+    println!(
+        "{size:>6} {attach:>8} {ends:>14} {rate:>12.0} {:>9.1}  {}",
+        bits / seconds / 1e9,
+        cpu.join(", ")
+    );
 }
 
 fn losses(ends: &[&AfXdp]) {
@@ -177,18 +186,36 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn cpu_time() -> io::Result<Duration> {
+/// CPU time spent in our own code and in the kernel for us.
+#[derive(Clone, Copy)]
+struct CpuTime {
+    own: Duration,
+    kernel: Duration,
+}
+
+impl CpuTime {
+    fn since(self, before: Self) -> Self {
+        Self { own: self.own - before.own, kernel: self.kernel - before.kernel }
+    }
+
+    fn per_frame(&self) -> String {
+        let nanos = |time: Duration| time.as_nanos() as u64 / FRAMES;
+        format!("{} + {}", nanos(self.own), nanos(self.kernel))
+    }
+}
+
+fn cpu_time() -> io::Result<CpuTime> {
     usage(libc::RUSAGE_SELF)
 }
 
 /// CPU time of a child that ends by itself.
-fn child_time(child: &mut Child) -> io::Result<Duration> {
+fn child_time(child: &mut Child) -> io::Result<CpuTime> {
     let before = usage(libc::RUSAGE_CHILDREN)?;
     child.wait()?;
-    Ok(usage(libc::RUSAGE_CHILDREN)? - before)
+    Ok(usage(libc::RUSAGE_CHILDREN)?.since(before))
 }
 
-fn usage(who: libc::c_int) -> io::Result<Duration> {
+fn usage(who: libc::c_int) -> io::Result<CpuTime> {
     // SAFETY: a structure of integers, for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to the structure above, which outlives the call.
@@ -196,5 +223,5 @@ fn usage(who: libc::c_int) -> io::Result<Duration> {
         return Err(io::Error::last_os_error());
     }
     let time = |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
-    Ok(time(usage.ru_utime) + time(usage.ru_stime))
+    Ok(CpuTime { own: time(usage.ru_utime), kernel: time(usage.ru_stime) })
 }

@@ -22,7 +22,8 @@ const UDP: u32 = 17;
 pub(super) fn ours() -> Vec<libc::sock_filter> {
     let blocks = [ipv4(0), ipv6(0), ipv4(4), ipv6(4)];
     // Where each block starts, counted from the end of the dispatch.
-    let starts: Vec<u8> = blocks.iter().scan(0, |at, block| Some(std::mem::replace(at, *at + block.len() as u8))).collect();
+    let starts: Vec<u8> =
+        blocks.iter().scan(0, |at, block| Some(std::mem::replace(at, *at + block.len() as u8))).collect();
     let mut code = vec![
         statement(LOAD_HALF, 12),
         jump(JUMP_IF_EQUAL, 0x0800, 6 + starts[0], 0),
@@ -99,8 +100,20 @@ mod tests {
             let Some(loaded) = loaded else { return false };
             a = loaded;
             let skip = match op.code {
-                JUMP_IF_EQUAL => if a == op.k { op.jt } else { op.jf },
-                JUMP_IF_ANY_BIT => if a & op.k != 0 { op.jt } else { op.jf },
+                JUMP_IF_EQUAL => {
+                    if a == op.k {
+                        op.jt
+                    } else {
+                        op.jf
+                    }
+                }
+                JUMP_IF_ANY_BIT => {
+                    if a & op.k != 0 {
+                        op.jt
+                    } else {
+                        op.jf
+                    }
+                }
                 _ => 0,
             };
             at += 1 + usize::from(skip);

@@ -12,6 +12,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use crate::host::Interface;
 use crate::{Mode, Nic, NicStats, OpenError, ROCE_PORT, RxFrame, sys};
@@ -20,6 +21,9 @@ use crate::{Mode, Nic, NicStats, OpenError, ROCE_PORT, RxFrame, sys};
 const TAG: usize = 4;
 /// Room for a burst of received frames; the default holds about a hundred.
 const RECEIVE_BUFFER: libc::c_int = 8 << 20;
+
+/// How long a flush waits for room in the socket; a frame that finds none until then leaves with a later flush.
+const FLUSH_PATIENCE: Duration = Duration::from_millis(10);
 
 /// One interface through an AF_PACKET socket.
 #[derive(Debug)]
@@ -47,7 +51,8 @@ impl AfPacket {
             return Err(OpenError::InterfaceDown { interface: interface.name });
         }
         let socket = socket::open(interface.index).map_err(OpenError::io("open an AF_PACKET socket"))?;
-        let reserved = addresses.iter().map(|&address| reserve(address, interface.index)).collect::<Result<_, _>>()?;
+        let reserved =
+            addresses.iter().map(|&address| reserve(address, interface.index)).collect::<Result<_, _>>()?;
         enlarge_receive_buffer(socket.as_fd());
         let max_frame = interface.mtu as usize + 14 + TAG;
         Ok(Self {
@@ -135,14 +140,20 @@ impl Nic for AfPacket {
                 return Ok(count);
             }
             let Some(length) = fill(&mut self.to_send) else { return Ok(count) };
-            assert!(length > 0 && length <= self.to_send.len(), "a filled frame of {length} bytes is not within its buffer");
+            assert!(
+                length > 0 && length <= self.to_send.len(),
+                "a filled frame of {length} bytes is not within its buffer"
+            );
             self.waiting = Some(length);
         }
         Ok(budget)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.send_waiting().map(|_| ())
+        if !self.send_waiting()? && sys::wait_writable(self.socket.as_fd(), FLUSH_PATIENCE)? {
+            self.send_waiting()?;
+        }
+        Ok(())
     }
 
     fn max_frame(&self) -> usize {

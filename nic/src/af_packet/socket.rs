@@ -62,7 +62,8 @@ pub(super) fn is_orphaned(socket: BorrowedFd<'_>) -> bool {
     let mut address = link_address();
     let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: pointer and length describe `address`, which outlives the call.
-    let result = unsafe { libc::getsockname(socket.as_raw_fd(), std::ptr::from_mut(&mut address).cast(), &mut len) };
+    let result =
+        unsafe { libc::getsockname(socket.as_raw_fd(), std::ptr::from_mut(&mut address).cast(), &mut len) };
     result == 0 && address.sll_ifindex < 0
 }
 
@@ -91,7 +92,8 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<R
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
     // SAFETY: every pointer of the message goes to something that outlives the call, with its length beside it.
-    let length = sys::check(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) } as i32)?;
+    let length =
+        sys::check(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) } as i32)?;
     Ok(Received {
         length: length as usize,
         truncated: message.msg_flags & libc::MSG_TRUNC != 0,
@@ -120,7 +122,8 @@ fn tag_of(message: &libc::msghdr) -> Option<(u16, u16)> {
 /// Sends one frame.
 pub(super) fn send(socket: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
     // SAFETY: pointer and length describe `frame`; the kernel only reads it.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) };
+    let sent =
+        unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) };
     sys::check(sent as i32)?;
     Ok(())
 }

@@ -80,8 +80,7 @@ pub(super) fn attach(program: BorrowedFd<'_>, interface: u32, attach: XdpAttach)
         ..Default::default()
     };
     // SAFETY: the options say their size, are otherwise zero but for the flags, and outlive the call.
-    let fd =
-        unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), interface as i32, BPF_XDP, &options) };
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), interface as i32, BPF_XDP, &options) };
     own(fd)
 }
 
@@ -137,4 +136,3 @@ pub(super) fn borrow(fd: &impl AsRawFd) -> BorrowedFd<'_> {
 }
 
 const _: () = assert!(size_of::<Instruction>() == size_of::<bpf_insn>());
-

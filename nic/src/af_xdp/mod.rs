@@ -22,4 +22,5 @@ mod tx;
 pub use program::{XdpProgram, detach_all};
 pub use socket::{AfXdp, XdpConfig};
 
-pub(crate) use socket::try_zero_copy;
+pub(crate) use socket::try_bind;
+pub(crate) use xsk_rs::config::BindFlags;

@@ -106,7 +106,9 @@ fn load(sockets: &OwnedFd) -> io::Result<(OwnedFd, bool)> {
     let code = steer::assemble(std::os::fd::AsRawFd::as_raw_fd(sockets), Verdict::Pass);
     match bpf::load_program(&code, true) {
         Ok(program) => Ok((program, true)),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok((bpf::load_program(&code, false)?, false)),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Ok((bpf::load_program(&code, false)?, false))
+        }
         Err(error) => Err(error),
     }
 }

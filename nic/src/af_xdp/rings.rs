@@ -71,6 +71,18 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// Places in the fill ring, twice as many as chunks: the kernel shows us a frame before it says that it took the
+    /// frame's chunk out of the ring, so up to `rx_chunks` places look taken that are not, beside those that are.
+    fn fill_places(&self) -> u32 {
+        2 * self.rx_chunks
+    }
+
+    /// Places in the tx ring: two descriptors a frame, twice because the kernel may be done with a frame before it says
+    /// that it took it out of the ring.
+    fn tx_places(&self) -> u32 {
+        4 * self.tx_frames
+    }
+
     pub(super) fn bytes(&self) -> usize {
         (self.rx_chunks + 2 * self.tx_frames) as usize * CHUNK
     }
@@ -107,7 +119,8 @@ pub(super) fn open(
     layout: &Layout,
 ) -> Result<(RxRings, TxRings, Vec<TxFrame>), Failure> {
     let (umem, mut chunks) = create_memory(layout)?;
-    let name: XskInterface = interface.parse().map_err(|_| ("name the interface", io::ErrorKind::InvalidInput.into()))?;
+    let name: XskInterface =
+        interface.parse().map_err(|_| ("name the interface", io::ErrorKind::InvalidInput.into()))?;
     // SAFETY: the memory is not shared with another socket, which is all that the contract is about.
     let sockets = unsafe { Socket::new(socket_config(layout)?, &umem, &name, queue) };
     let (send, received, others) = sockets.map_err(|error| ("bind an AF_XDP socket", os_error(&error)))?;
@@ -119,7 +132,7 @@ pub(super) fn open(
     let scratch = [FrameDesc::default(); BATCH];
     let mut rx = RxRings { memory: memory.clone(), received, fill, scratch };
     rx.refill(rx_chunks.into_iter().map(RxChunk));
-    let ring_size = 2 * layout.tx_frames;
+    let ring_size = layout.tx_places();
     Ok((rx, TxRings { memory, send, completed, in_flight, ring_size, scratch }, frames))
 }
 
@@ -128,19 +141,20 @@ fn create_memory(layout: &Layout) -> Result<(Umem, Vec<FrameDesc>), Failure> {
     let tx_chunks = 2 * layout.tx_frames;
     let config = UmemConfig::builder()
         .frame_size((CHUNK as u32).try_into().expect("a chunk is a valid frame size"))
-        .fill_queue_size(layout.rx_chunks.try_into().map_err(impossible)?)
+        .fill_queue_size(layout.fill_places().try_into().map_err(impossible)?)
         .comp_queue_size(tx_chunks.try_into().map_err(impossible)?)
         .build()
         .expect("the chunk is a power of two and larger than the headroom");
     let count = NonZeroU32::new(layout.rx_chunks + tx_chunks).expect("powers of two are not zero");
-    Umem::new(config, count, false).map_err(|error| ("create the frame buffers of an AF_XDP socket", os_error(&error)))
+    Umem::new(config, count, false)
+        .map_err(|error| ("create the frame buffers of an AF_XDP socket", os_error(&error)))
 }
 
 fn socket_config(layout: &Layout) -> Result<SocketConfig, Failure> {
     let impossible = |_| ("size the rings", io::ErrorKind::InvalidInput.into());
     Ok(SocketConfig::builder()
         .rx_queue_size(layout.rx_chunks.try_into().map_err(impossible)?)
-        .tx_queue_size((2 * layout.tx_frames).try_into().map_err(impossible)?)
+        .tx_queue_size(layout.tx_places().try_into().map_err(impossible)?)
         .libxdp_flags(LibxdpFlags::XSK_LIBXDP_FLAGS_INHIBIT_PROG_LOAD)
         .bind_flags(layout.flags)
         .build())
@@ -149,7 +163,9 @@ fn socket_config(layout: &Layout) -> Result<SocketConfig, Failure> {
 /// The error of the kernel behind one of the library's.
 fn os_error(error: &dyn std::error::Error) -> io::Error {
     let inner = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-    inner.and_then(io::Error::raw_os_error).map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)
+    inner
+        .and_then(io::Error::raw_os_error)
+        .map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)
 }
 
 impl RxRings {
@@ -181,7 +197,7 @@ impl RxRings {
             }
             // SAFETY: the descriptors are of this memory, and their values, the only way to its bytes, are gone.
             let given = unsafe { self.fill.produce(&self.scratch[..count]) };
-            assert_eq!(given, count, "the fill ring has a place for every receiving chunk");
+            assert_eq!(given, count, "the fill ring has two places for every receiving chunk");
         }
     }
 
@@ -233,7 +249,7 @@ impl TxRings {
         self.in_flight[pair] = Some((frame, count as u8));
         // SAFETY: the descriptors are of this memory; the frame's value is put away until the kernel is done.
         let sent = unsafe { self.send.produce(&pieces[..count]) };
-        assert_eq!(sent, count, "the tx ring has two places for every frame");
+        assert_eq!(sent, count, "the tx ring has four places for every frame");
     }
 
     /// Takes back the frames that the kernel is done with.
@@ -289,7 +305,11 @@ impl Memory {
         Self { umem, base, len }
     }
 
-    /// Both chunks of a frame, from the headroom of the first on.
+    /// Both chunks of a frame, from behind the headroom of the first on.
+    #[expect(
+        clippy::needless_pass_by_ref_mut,
+        reason = "the exclusive borrow is what makes the slice exclusive"
+    )]
     fn pair<'a>(&'a self, frame: &'a mut TxFrame) -> &'a mut [u8] {
         const LENGTH: usize = 2 * CHUNK - HEADROOM;
         let pointer = self.at(frame.even.addr(), LENGTH);
@@ -326,6 +346,7 @@ pub(super) fn is_zero_copy(socket: BorrowedFd<'_>) -> bool {
     let mut len = size_of::<u32>() as libc::socklen_t;
     let value = std::ptr::from_mut(&mut flags).cast();
     // SAFETY: value and length are on the stack and outlive the call; `struct xdp_options` is one 32-bit number.
-    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, libc::XDP_OPTIONS, value, &mut len) };
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, libc::XDP_OPTIONS, value, &mut len) };
     result == 0 && flags & libc::XDP_OPTIONS_ZEROCOPY != 0
 }

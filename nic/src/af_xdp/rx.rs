@@ -28,6 +28,32 @@ enum Partial {
     Oversize,
 }
 
+impl Partial {
+    /// Adds a chunk; answers the chunks of a frame when this was its last, and puts aside those of no use.
+    fn complete(
+        &mut self,
+        chunk: RxChunk,
+        unused: &mut Vec<RxChunk>,
+        stats: &mut NicStats,
+    ) -> Option<(RxChunk, Option<RxChunk>)> {
+        match (std::mem::replace(self, Self::None), chunk.is_continued()) {
+            (Self::None, false) => return Some((chunk, None)),
+            (Self::First(first), false) => return Some((first, Some(chunk))),
+            (Self::None, true) => *self = Self::First(chunk),
+            (Self::First(first), true) => {
+                unused.extend([first, chunk]);
+                *self = Self::Oversize;
+            }
+            (Self::Oversize, continued) => {
+                unused.push(chunk);
+                stats.rx_oversize += u64::from(!continued);
+                *self = if continued { Self::Oversize } else { Self::None };
+            }
+        }
+        None
+    }
+}
+
 impl Receiver {
     pub(super) fn new(rings: RxRings) -> Self {
         // A frame in two pieces gives back two chunks for the last of a batch.
@@ -63,37 +89,18 @@ impl Receiver {
     fn deliver_batch(&mut self, stats: &mut NicStats, deliver: &mut dyn FnMut(RxFrame<'_>)) -> usize {
         let mut count = 0;
         for chunk in self.batch.drain(..) {
-            let continued = chunk.is_continued();
-            let frame = match (std::mem::replace(&mut self.partial, Partial::None), continued) {
-                (Partial::None, false) => (chunk, None),
-                (Partial::First(first), false) => (first, Some(chunk)),
-                (Partial::None, true) => {
-                    self.partial = Partial::First(chunk);
-                    continue;
-                }
-                (other, continued) => {
-                    // The third piece of a frame, or a later one.
-                    if let Partial::First(first) = other {
-                        self.empty.push(first);
-                    }
-                    self.empty.push(chunk);
-                    if continued {
-                        self.partial = Partial::Oversize;
-                    } else {
-                        stats.rx_oversize += 1;
-                    }
-                    continue;
-                }
+            let Some((first, second)) = self.partial.complete(chunk, &mut self.empty, stats) else {
+                continue;
             };
-            let head = self.rings.bytes(&frame.0);
-            let rest = frame.1.as_ref().map_or(&[][..], |chunk| self.rings.bytes(chunk));
-            let shown = RxFrame { head, rest };
+            let head = self.rings.bytes(&first);
+            let rest = second.as_ref().map_or(&[][..], |chunk| self.rings.bytes(chunk));
+            let frame = RxFrame { head, rest };
             stats.rx_frames += 1;
-            stats.rx_bytes += shown.len() as u64;
-            deliver(shown);
+            stats.rx_bytes += frame.len() as u64;
+            deliver(frame);
             count += 1;
-            self.empty.push(frame.0);
-            self.empty.extend(frame.1);
+            self.empty.push(first);
+            self.empty.extend(second);
         }
         self.rings.refill(self.empty.drain(..));
         count

@@ -85,7 +85,11 @@ impl AfXdp {
         Ok(Self {
             rx: Receiver::new(rx),
             tx: Transmitter::new(tx, frames, max_frame, zero_copy),
-            mode: Mode::AfXdp { attach: program.attached(), zero_copy, multi_buffer: multi_buffer || !wants_two },
+            mode: Mode::AfXdp {
+                attach: program.attached(),
+                zero_copy,
+                multi_buffer: multi_buffer || !wants_two,
+            },
             program: program.clone(),
             stats: NicStats::default(),
         })
@@ -144,7 +148,9 @@ fn check(interface: &Interface, queue: u32, config: &XdpConfig) -> Result<(), Op
         return Err(OpenError::Config { what: "rx_chunks and tx_frames must be powers of two" });
     }
     if config.rx_chunks > 1 << 20 || config.tx_frames > 1 << 19 {
-        return Err(OpenError::Config { what: "rx_chunks and tx_frames ask for more than 4 GiB of frame buffers" });
+        return Err(OpenError::Config {
+            what: "rx_chunks and tx_frames ask for more than 4 GiB of frame buffers",
+        });
     }
     Ok(())
 }
@@ -170,7 +176,12 @@ fn open_multi_buffer(
     }
 }
 
-fn open(interface: &Interface, queue: u32, config: &XdpConfig, flags: BindFlags) -> Result<Opened, OpenError> {
+fn open(
+    interface: &Interface,
+    queue: u32,
+    config: &XdpConfig,
+    flags: BindFlags,
+) -> Result<Opened, OpenError> {
     let layout = Layout { rx_chunks: config.rx_chunks, tx_frames: config.tx_frames, flags };
     for _ in 0..BUSY_RETRIES {
         match rings::open(&interface.name, queue, &layout) {
@@ -181,7 +192,10 @@ fn open(interface: &Interface, queue: u32, config: &XdpConfig, flags: BindFlags)
     Err(OpenError::QueueBusy { interface: interface.name.clone(), queue })
 }
 
-#[expect(clippy::disallowed_methods, reason = "opening is not part of the poll loop, and the kernel gives no event")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "opening is not part of the poll loop, and the kernel gives no event"
+)]
 fn pause() {
     std::thread::sleep(BUSY_PAUSE);
 }
@@ -215,9 +229,15 @@ fn enlarge_send_buffer(socket: BorrowedFd<'_>) {
     }
 }
 
-/// Binds a queue without a copy and undoes it; the error tells why that is not possible.
-pub(crate) fn try_zero_copy(interface: &Interface, queue: u32) -> io::Result<()> {
-    let flags = BindFlags::XDP_USE_NEED_WAKEUP | BindFlags::XDP_ZEROCOPY;
+/// Binds queue 0 with one more flag and undoes it; the error tells why that is not possible.
+pub(crate) fn try_bind(interface: &Interface, flag: BindFlags) -> io::Result<()> {
+    let flags = BindFlags::XDP_USE_NEED_WAKEUP | flag;
     let layout = Layout { rx_chunks: 64, tx_frames: 64, flags };
-    rings::open(&interface.name, queue, &layout).map(|_| ()).map_err(|(_, error)| error)
+    for _ in 0..BUSY_RETRIES {
+        match rings::open(&interface.name, 0, &layout) {
+            Err((_, error)) if error.raw_os_error() == Some(libc::EBUSY) => pause(),
+            other => return other.map(|_| ()).map_err(|(_, error)| error),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
 }

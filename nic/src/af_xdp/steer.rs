@@ -125,4 +125,3 @@ fn take(asm: &mut Assembler, ours: Label, sockets: i32, without_socket: Verdict)
 const fn network(value: u16) -> i32 {
     value.to_be() as i32
 }
-

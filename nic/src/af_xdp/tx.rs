@@ -49,7 +49,10 @@ impl Transmitter {
                 self.free.push(frame);
                 return count;
             };
-            assert!(length > 0 && length <= self.max_frame, "a filled frame of {length} bytes is not within its buffer");
+            assert!(
+                length > 0 && length <= self.max_frame,
+                "a filled frame of {length} bytes is not within its buffer"
+            );
             self.rings.submit(frame, length);
             self.pending = true;
             stats.tx_frames += 1;

@@ -40,7 +40,12 @@ pub fn pair_with_fd(frames: usize, max_frame: usize) -> io::Result<(Cable, Cable
     Ok(join(frames, max_frame, Some(left), Some(right)))
 }
 
-fn join(frames: usize, max_frame: usize, left: Option<Arc<Wake>>, right: Option<Arc<Wake>>) -> (Cable, Cable) {
+fn join(
+    frames: usize,
+    max_frame: usize,
+    left: Option<Arc<Wake>>,
+    right: Option<Arc<Wake>>,
+) -> (Cable, Cable) {
     assert!(frames > 0 && max_frame > 0, "a cable needs room for at least one frame of one byte");
     let (to_right, from_left) = direction(frames, max_frame, right.clone());
     let (to_left, from_right) = direction(frames, max_frame, left.clone());
@@ -68,7 +73,9 @@ pub struct Cable {
 impl Nic for Cable {
     fn rx(&mut self, budget: usize, deliver: &mut dyn FnMut(RxFrame<'_>)) -> io::Result<usize> {
         let mut count = self.rx.drain(budget, &mut self.stats, deliver);
-        if count < budget && let Some(wake) = &self.wake {
+        if count < budget
+            && let Some(wake) = &self.wake
+        {
             wake.arm();
             // A frame that arrived between the last look and the arming would wake nobody: look once more.
             count += self.rx.drain(budget - count, &mut self.stats, deliver);
@@ -83,7 +90,10 @@ impl Nic for Cable {
                 self.tx.free.push(buffer);
                 return Ok(count);
             };
-            assert!(len > 0 && len <= buffer.bytes.len(), "a filled frame of {len} bytes is not within its buffer");
+            assert!(
+                len > 0 && len <= buffer.bytes.len(),
+                "a filled frame of {len} bytes is not within its buffer"
+            );
             buffer.len = len;
             self.tx.send(buffer, &mut self.stats);
         }
@@ -91,7 +101,9 @@ impl Nic for Cable {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if let Some(wake) = &self.tx.wake && std::mem::take(&mut self.tx.fresh) {
+        if let Some(wake) = &self.tx.wake
+            && std::mem::take(&mut self.tx.fresh)
+        {
             wake.wake();
         }
         Ok(())

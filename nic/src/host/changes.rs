@@ -5,8 +5,8 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_packet_route::link::{LinkFlags, LinkMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::interface::{address_of, mtu_of};
 use super::netlink::Netlink;

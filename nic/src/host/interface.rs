@@ -93,7 +93,9 @@ impl Interface {
         interface.addresses = list_addresses(&netlink)?
             .iter()
             .filter(|message| message.header.index == interface.index)
-            .filter_map(|message| Some(Address { address: address_of(message)?, prefix: message.header.prefix_len }))
+            .filter_map(|message| {
+                Some(Address { address: address_of(message)?, prefix: message.header.prefix_len })
+            })
             .collect();
         Ok(Some(interface))
     }
@@ -206,4 +208,46 @@ pub(super) fn address_of(message: &AddressMessage) -> Option<IpAddr> {
         }
     }
     own.or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, name: &str, more: Vec<LinkAttribute>) -> LinkMessage {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.header.link_layer_type = LinkLayerType::Ether;
+        link.attributes.push(LinkAttribute::IfName(name.into()));
+        link.attributes.push(LinkAttribute::Address(vec![2, 0, 0, 0, 0, index as u8]));
+        link.attributes.extend(more);
+        link
+    }
+
+    #[test]
+    fn a_vlan_interface_names_its_parent() {
+        let data = LinkInfo::Data(InfoData::Vlan(vec![InfoVlan::Id(42)]));
+        let parent = link(3, "nosuch1", vec![]);
+        let vlan = link(7, "nosuch1.42", vec![LinkAttribute::Link(3), LinkAttribute::LinkInfo(vec![data])]);
+        let found = from_link(&vlan, &[parent.clone(), vlan.clone()]).unwrap();
+        assert_eq!(found.vlan, Some(Vlan { id: 42, parent: 3, parent_name: "nosuch1".into() }));
+        assert_eq!(from_link(&parent, std::slice::from_ref(&parent)).unwrap().vlan, None);
+    }
+
+    #[test]
+    fn an_address_that_another_host_has_is_left_out() {
+        let mut message = AddressMessage::default();
+        message.attributes.push(AddressAttribute::Address("fd00::1".parse().unwrap()));
+        assert!(address_of(&message).is_some());
+        message.attributes.push(AddressAttribute::Flags(AddressFlags::Dadfailed));
+        assert_eq!(address_of(&message), None);
+    }
+
+    #[test]
+    fn a_point_to_point_address_is_the_own_one() {
+        let mut message = AddressMessage::default();
+        message.attributes.push(AddressAttribute::Address("10.0.0.2".parse().unwrap()));
+        message.attributes.push(AddressAttribute::Local("10.0.0.1".parse().unwrap()));
+        assert_eq!(address_of(&message), Some("10.0.0.1".parse().unwrap()));
+    }
 }

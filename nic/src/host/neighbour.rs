@@ -61,10 +61,10 @@ pub(super) fn find(
             // Somebody's datagram already set the kernel asking: its verdict is as good as ours.
             Entry::Pending => asked = true,
         }
-        if sys::wait_readable(&[timer.as_fd()], Some(Duration::ZERO))? {
+        if sys::wait_readable(&[timer.as_fd()], Duration::ZERO)? {
             return Ok(None);
         }
-        sys::wait_readable(&[events.fd(), timer.as_fd()], Some(LOOK_AGAIN))?;
+        sys::wait_readable(&[events.fd(), timer.as_fd()], LOOK_AGAIN)?;
         drain(&events);
     }
 }
@@ -85,7 +85,9 @@ fn look_up(netlink: &Netlink, index: u32, neighbour: IpAddr) -> io::Result<Entry
 fn entry(message: &NeighbourMessage) -> Entry {
     use NeighbourState::{Delay, Failed, Incomplete, Noarp, Permanent, Probe, Reachable, Stale};
     match message.header.state {
-        Permanent | Noarp | Reachable | Stale | Delay | Probe => mac(message).map_or(Entry::Failed, Entry::Known),
+        Permanent | Noarp | Reachable | Stale | Delay | Probe => {
+            mac(message).map_or(Entry::Failed, Entry::Known)
+        }
         Incomplete => Entry::Pending,
         Failed => Entry::Failed,
         _ => Entry::Absent,

@@ -36,7 +36,9 @@ pub struct NextHop {
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
     /// The routing table has no entry for it on this interface.
-    #[error("there is no route to {destination} over {interface}; `ip route get {destination} oif {interface}` shows what the kernel would do")]
+    #[error(
+        "there is no route to {destination} over {interface}; `ip route get {destination} oif {interface}` shows what the kernel would do"
+    )]
     NoRoute {
         /// Where to.
         destination: IpAddr,
@@ -44,7 +46,9 @@ pub enum RouteError {
         interface: String,
     },
     /// Nobody answered for the address of the next hop.
-    #[error("nobody answers for {neighbour} on {interface}, so {destination} cannot be reached; check that the peer is up and on the same network")]
+    #[error(
+        "nobody answers for {neighbour} on {interface}, so {destination} cannot be reached; check that the peer is up and on the same network"
+    )]
     Unreachable {
         /// Where to.
         destination: IpAddr,
@@ -92,7 +96,9 @@ pub fn resolve(
     destination: IpAddr,
     timeout: Duration,
 ) -> Result<NextHop, RouteError> {
-    if let Some(source_address) = source && !interface.owns(source_address) {
+    if let Some(source_address) = source
+        && !interface.owns(source_address)
+    {
         return Err(RouteError::ForeignSource { source_address, interface: interface.name.clone() });
     }
     if interface.owns(destination) {
@@ -106,7 +112,11 @@ pub fn resolve(
     let neighbour = route.gateway.unwrap_or(destination);
     let mac = neighbour::find(interface.index, &interface.name, neighbour, destination, timeout)
         .map_err(|source| RouteError::Kernel { destination, source })?
-        .ok_or_else(|| RouteError::Unreachable { destination, neighbour, interface: interface.name.clone() })?;
+        .ok_or_else(|| RouteError::Unreachable {
+            destination,
+            neighbour,
+            interface: interface.name.clone(),
+        })?;
     let source = source.or(route.source).or_else(|| own_address(interface, destination));
     next_hop(interface, destination, source, mac, &route)
 }
@@ -138,7 +148,8 @@ fn next_hop(
     mac: [u8; 6],
     route: &Route,
 ) -> Result<NextHop, RouteError> {
-    let source = source.ok_or_else(|| RouteError::NoSource { destination, interface: interface.name.clone() })?;
+    let source =
+        source.ok_or_else(|| RouteError::NoSource { destination, interface: interface.name.clone() })?;
     Ok(NextHop {
         source,
         mac,
@@ -152,7 +163,9 @@ fn next_hop(
 fn look_up(interface: &Interface, source: Option<IpAddr>, destination: IpAddr) -> Result<Route, RouteError> {
     let no_route = || RouteError::NoRoute { destination, interface: interface.name.clone() };
     let failed = |error: io::Error| match error.raw_os_error() {
-        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL | libc::ESRCH) => no_route(),
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL | libc::ESRCH) => {
+            no_route()
+        }
         _ => RouteError::Kernel { destination, source: error },
     };
     let netlink = Netlink::open().map_err(failed)?;
@@ -217,7 +230,7 @@ fn read_metrics(metrics: &[RouteMetric], route: &mut Route) {
     for metric in metrics {
         match *metric {
             RouteMetric::Mtu(mtu) if mtu > 0 => route.mtu = Some(mtu),
-            RouteMetric::Hoplimit(limit) => route.hop_limit = u8::try_from(limit).ok().filter(|&limit| limit > 0),
+            RouteMetric::Hoplimit(limit @ 1..=255) => route.hop_limit = Some(limit as u8),
             _ => {}
         }
     }
@@ -276,7 +289,8 @@ mod tests {
 
     #[test]
     fn errors_say_what_to_do_next() {
-        let error = RouteError::NoRoute { destination: "10.0.0.1".parse().unwrap(), interface: "eth0".into() };
+        let error =
+            RouteError::NoRoute { destination: "10.0.0.1".parse().unwrap(), interface: "eth0".into() };
         assert!(error.to_string().contains("ip route get 10.0.0.1 oif eth0"));
     }
 }

@@ -1,4 +1,5 @@
 //! Frames to send between two ends, and the counting of what arrives.
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its part of this module")]
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,11 @@ pub fn headers(length: usize, port: u16) -> Vec<u8> {
     frame.extend(port.to_be_bytes());
     frame.extend([(udp >> 8) as u8, udp as u8, 0, 0]);
     frame
+}
+
+/// The frame with a tag of VLAN 5, priority 3.
+pub fn in_vlan(frame: &[u8]) -> Vec<u8> {
+    [&frame[..12], &[0x81, 0x00, 0x60, 0x05], &frame[12..]].concat()
 }
 
 fn checksum(header: &[u8]) -> u16 {

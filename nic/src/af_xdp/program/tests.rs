@@ -78,7 +78,7 @@ fn loaded() -> io::Result<OwnedFd> {
 fn only_rocev2_is_taken_from_the_kernel() {
     let program = match loaded() {
         Ok(program) => program,
-        Err(error) => return crate::testing::skip("only_rocev2_is_taken_from_the_kernel", &error),
+        Err(error) => return crate::testing::skip(&error),
     };
     for (name, ours, mut frame) in frames() {
         if name == "IPv4 with options beyond the end" {
