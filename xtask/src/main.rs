@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+mod bench;
 mod cleanup;
 mod conformance;
 mod demo;
@@ -33,6 +34,8 @@ enum Command {
     Test(test::Arguments),
     /// Our endpoint against the real rdma_rxe in a guest, both ways
     Interop(interop::Arguments),
+    /// The figures of the README, and UCX over TCP beside them
+    Bench(bench::Arguments),
     /// A guest with the real rdma_rxe
     #[command(subcommand)]
     Lab(lab::Command),
@@ -53,6 +56,7 @@ fn dispatch(command: Command) -> error::Result<ExitCode> {
         Command::Demo(arguments) => demo::main(&arguments),
         Command::Test(arguments) => test::main(&arguments),
         Command::Interop(arguments) => interop::main(&arguments),
+        Command::Bench(arguments) => bench::main(&arguments),
         Command::Lab(command) => lab::main(command),
     }
 }
