@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use uroce_stack::wire::{MacAddr, Mtu, Path, Psn, Qpn};
 use uroce_stack::{
-    Access, Completion, CompletionReader, Config, Engine, Gather, Instant, NewQp, QpAttr, QpInit, QpState, QpType,
-    RecvQueue, Region, RemoteAddr, SendFlags, SendOp, SendQueue, SendWr, Sge, WcStatus,
+    Access, Completion, CompletionReader, Config, Engine, Gather, Instant, NewQp, QpAttr, QpInit, QpState,
+    QpType, RecvQueue, Region, RemoteAddr, SendFlags, SendOp, SendQueue, SendWr, Sge, WcStatus,
 };
 
 /// Frames that cross before the other end looks, as a driver's batch would have them.

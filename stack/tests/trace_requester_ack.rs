@@ -2,7 +2,7 @@
 
 mod common;
 
-use Position::{Last, Middle, Only};
+use Position::{Middle, Only};
 use common::*;
 
 /// A host that has sent `count` SENDs, numbered from 0 on, with PSNs from 500 on.

@@ -1,13 +1,17 @@
 //! Opening an interface, one way or another.
 
+use std::net::IpAddr;
+
 use uroce_nic::host::Interface;
-use uroce_nic::{Nic, OpenError};
+use uroce_nic::{AfPacket, Loopback, Nic, OpenError};
 
 use crate::config::Backend;
 use crate::error::Error;
 
 /// The receive queue that is used unless the configuration says otherwise.
 const FIRST_QUEUE: u32 = 0;
+/// Frames to ourselves that wait for the next round: what one round sends at most.
+const OWN_FRAMES: usize = 64;
 
 pub(crate) fn open(
     interface: &Interface,
@@ -47,7 +51,8 @@ fn carrier(interface: &Interface) -> &str {
 #[cfg(feature = "af-xdp")]
 fn xdp(interface: &Interface, queue: u32) -> Result<Box<dyn Nic>, Error> {
     use uroce_nic::{AfXdp, XdpConfig};
-    Ok(Box::new(AfXdp::open(carrier(interface), queue, &XdpConfig::default())?))
+    let nic = AfXdp::open(carrier(interface), queue, &XdpConfig::default())?;
+    Ok(with_loopback(nic, interface.mac))
 }
 
 /// Built without it: as if the kernel had none.
@@ -57,5 +62,11 @@ fn xdp(_interface: &Interface, _queue: u32) -> Result<Box<dyn Nic>, Error> {
 }
 
 fn packet(interface: &Interface) -> Result<Box<dyn Nic>, Error> {
-    Err(OpenError::NoAfXdp.into())
+    let addresses: Vec<IpAddr> = interface.addresses.iter().map(|own| own.address).collect();
+    Ok(with_loopback(AfPacket::open(carrier(interface), &addresses)?, interface.mac))
+}
+
+/// Queue pairs of one device talk to each other, too: no switch would send their frames back.
+pub(crate) fn with_loopback(nic: impl Nic + 'static, mac: [u8; 6]) -> Box<dyn Nic> {
+    Box::new(Loopback::new(nic, mac, OWN_FRAMES))
 }

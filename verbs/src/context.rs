@@ -14,7 +14,7 @@ use crate::channel::CompletionChannel;
 use crate::config::DeviceConfig;
 use crate::cq::CqBuilder;
 use crate::device::{DeviceAttr, PortAttr, PortState, Progress, eui_64};
-use crate::driver::{Core, PollThread, lock};
+use crate::driver::{Core, Pace, PollThread, lock};
 use crate::error::{Error, ModifyError};
 use crate::event::AsyncEvent;
 use crate::gid::Gid;
@@ -120,7 +120,7 @@ impl Context {
     /// returned has passed, and after posting.
     #[must_use = "tells when the next call is due"]
     pub fn progress(&self) -> Progress {
-        let round = if self.core().inline { self.core().try_round() } else { None };
+        let round = if self.core().inline { self.core().try_round(Pace::Prompt) } else { None };
         Progress { frames: round.map_or(0, |round| round.frames), next_deadline: self.core().next_deadline() }
     }
 
@@ -172,7 +172,7 @@ impl Context {
     /// Runs the engine if that is the application's part.
     pub(crate) fn drive_inline(&self) {
         if self.core().inline {
-            self.core().try_round();
+            self.core().try_round(Pace::Prompt);
         }
     }
 

@@ -9,7 +9,7 @@ use uroce_stack::{Completion, CompletionReader, Cq};
 
 use crate::channel::{CompletionChannel, Membership};
 use crate::context::Context;
-use crate::driver::{CqSignal, lock};
+use crate::driver::{CqSignal, Pace, lock};
 use crate::error::Error;
 use crate::os::EventFd;
 
@@ -101,7 +101,7 @@ impl CompletionQueue {
         if found == out.len() || !self.core().inline {
             return found;
         }
-        self.0.ctx.drive_inline();
+        self.core().try_round(Pace::Lazy);
         found + self.take(&mut out[found..])
     }
 

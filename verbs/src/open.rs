@@ -39,7 +39,10 @@ pub(crate) fn open(config: DeviceConfig) -> Result<Inner, Error> {
 
 fn attach(attachment: Attachment) -> Result<(Way, Box<dyn Nic>), Error> {
     match attachment {
-        Attachment::Made { nic, link } => Ok((Way::Given(checked(link)?), nic)),
+        Attachment::Made { nic, link } => {
+            let nic = backend::with_loopback(nic, link.mac.0);
+            Ok((Way::Given(checked(link)?), nic))
+        }
         Attachment::Interface { name, backend, queue } => {
             let interface = Interface::find(&name)?;
             let nic = backend::open(&interface, backend, queue)?;

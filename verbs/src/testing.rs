@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use uroce_nic::{Cable, cable};
+use uroce_nic::{Cable, Fault, Nic, Plan, Seeded, cable};
 use uroce_stack::wire::MacAddr;
 
 use crate::config::{DeviceConfig, Drive, Link};
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::cq::CompletionQueue;
 use crate::error::Error;
 use crate::pd::ProtectionDomain;
-use crate::qp::QueuePair;
+use crate::qp::{ConnectionParams, PreparedQueuePair, QueuePair};
 use uroce_stack::{Access, QpType};
 
 /// Frames that each direction of the cable holds.
@@ -28,11 +28,40 @@ pub struct LinkModel {
     pub drive: Drive,
     /// Seeds the faults, and every random choice of both devices.
     pub seed: u64,
+    /// The probability, 0 to 1, that a frame is lost.
+    pub loss: f64,
+    /// The probability that a frame arrives twice.
+    pub duplication: f64,
+    /// The probability that a bit of a frame is flipped; the receiver drops it then.
+    pub corruption: f64,
+    /// The probability that up to eight later frames overtake a frame.
+    pub reordering: f64,
+}
+
+impl LinkModel {
+    /// A cable that loses, repeats, corrupts and reorders frames, each with this probability.
+    #[must_use]
+    pub fn faulty(seed: u64, rate: f64) -> Self {
+        Self { seed, loss: rate, duplication: rate, corruption: rate, reordering: rate, ..Self::default() }
+    }
+
+    fn is_perfect(&self) -> bool {
+        [self.loss, self.duplication, self.corruption, self.reordering].iter().all(|rate| *rate <= 0.0)
+    }
+
+    /// The same faults for the same seed, others in each direction.
+    fn faults(&self, direction: u8) -> Plan {
+        let seed = self.seed ^ u64::from(direction) << 56;
+        let (loss, duplication, corruption, reordering) =
+            (self.loss, self.duplication, self.corruption, self.reordering);
+        Seeded { seed, loss, duplication, corruption, reordering, span: 8 }.plan()
+    }
 }
 
 impl Default for LinkModel {
     fn default() -> Self {
-        Self { mtu: 4200, drive: Drive::default(), seed: 0 }
+        let (loss, duplication, corruption, reordering) = (0.0, 0.0, 0.0, 0.0);
+        Self { mtu: 4200, drive: Drive::default(), seed: 0, loss, duplication, corruption, reordering }
     }
 }
 
@@ -59,7 +88,7 @@ pub struct Connected {
     pub qp: QueuePair,
 }
 
-/// [`loopback_pair`] with a queue pair on each device, connected to each other.
+/// [`loopback_pair`] with a queue pair on each device, [connected](connect) to each other.
 ///
 /// # Errors
 /// As [`Context::open`].
@@ -70,11 +99,27 @@ pub fn connected_pair(model: LinkModel) -> Result<(Connected, Connected), Error>
 
 /// A queue pair on each of two devices, connected to each other.
 ///
+/// They wait for receives for ever (`rnr_retry` 7): a test machine may be busy.
+///
 /// # Errors
-/// [`Error::Refused`] when a device has no object left, [`Error::Modify`] when they do not reach each other.
+/// As [`connect_with`].
 pub fn connect(left: &Context, right: &Context) -> Result<(Connected, Connected), Error> {
+    connect_with(left, right, &ConnectionParams { rnr_retry: 7, ..ConnectionParams::default() })
+}
+
+/// [`connect`] with other parameters.
+///
+/// # Errors
+/// [`Error::Refused`] when a device has no object left, [`Error::Modify`] when they do not reach each other or a parameter
+/// is out of range.
+pub fn connect_with(
+    left: &Context,
+    right: &Context,
+    params: &ConnectionParams,
+) -> Result<(Connected, Connected), Error> {
     let ((left_pd, left_cq), (right_pd, right_cq)) = (parts(left)?, parts(right)?);
-    let (left_qp, right_qp) = (prepare(&left_pd, &left_cq)?, prepare(&right_pd, &right_cq)?);
+    let left_qp = prepare(&left_pd, &left_cq)?.params(params.clone());
+    let right_qp = prepare(&right_pd, &right_cq)?.params(params.clone());
     let (ours, theirs) = (left_qp.endpoint(), right_qp.endpoint());
     let right_qp = right_qp.connect(ours)?;
     let left_qp = left_qp.connect(theirs)?;
@@ -94,14 +139,18 @@ fn open(end: Cable, number: u8, model: &LinkModel) -> Result<Context, Error> {
     };
     let mut seed = [number; 32];
     seed[..8].copy_from_slice(&model.seed.to_le_bytes());
-    Context::open(DeviceConfig::with_nic(Box::new(end), link).drive(model.drive).seed(seed))
+    let nic: Box<dyn Nic> = match model.is_perfect() {
+        true => Box::new(end),
+        false => Box::new(Fault::new(end, Some(model.faults(number)), None)),
+    };
+    Context::open(DeviceConfig::with_nic(nic, link).drive(model.drive).seed(seed))
 }
 
 fn parts(ctx: &Context) -> Result<(ProtectionDomain, CompletionQueue), Error> {
     Ok((ctx.alloc_pd()?, ctx.create_cq(256).build()?))
 }
 
-fn prepare(pd: &ProtectionDomain, cq: &CompletionQueue) -> Result<crate::PreparedQueuePair, Error> {
+fn prepare(pd: &ProtectionDomain, cq: &CompletionQueue) -> Result<PreparedQueuePair, Error> {
     let access = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
     pd.create_qp(QpType::Rc, cq, cq)
         .max_send_sge(4)

@@ -79,8 +79,9 @@ fn a_silent_peer_is_given_up_after_the_retries() {
 
 #[test]
 fn a_peer_without_receives_is_given_up_after_the_rnr_retries() {
-    let pair = threaded();
-    let (a, _) = &pair;
+    let (left, right) = uroce::testing::loopback_pair(Default::default()).expect("a pair");
+    let (a, _b) =
+        uroce::testing::connect_with(&left, &right, &ConnectionParams::default()).expect("a connection");
     a.qp.post_send(&[SendWr::send(1, [])]).expect("a send");
     let failed = a.cq.wait_one_for(common::PATIENCE).expect("a completion");
     assert_eq!(failed.status, WcStatus::RnrRetryExcErr);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::{ALL, PATIENCE, region, threaded};
 use uroce::testing::{Connected, LinkModel, connect, loopback_pair};
-use uroce::{Completion, Drive, Error, QpType, RecvWr, SendWr, WcStatus};
+use uroce::{Completion, Drive, Error, QpState, QpType, RecvWr, SendWr, WcStatus};
 
 fn is_send_and_sync<T: Send + Sync>() {}
 
@@ -69,7 +69,7 @@ fn sends_and_receives_are_posted_at_once() {
 fn post_both(end: &Connected, total: usize, received: &AtomicUsize, sent: &AtomicUsize) {
     let post = |done: &AtomicUsize, post: &dyn Fn() -> bool| {
         let mut posted = 0;
-        while posted < total {
+        while posted < total && end.qp.state() == QpState::Rts {
             let room = posted - done.load(Ordering::SeqCst) < 32;
             posted += usize::from(room && post());
             std::thread::yield_now();

@@ -14,7 +14,7 @@ mod watch;
 
 pub(crate) use clock::Clock;
 pub(crate) use events::Events;
-pub(crate) use port::Port;
+pub(crate) use port::{Pace, Port};
 pub(crate) use signal::CqSignal;
 pub(crate) use thread::PollThread;
 pub(crate) use watch::Watch;
@@ -78,15 +78,15 @@ impl Core {
 
     /// One round of the loop, after everyone who has the port has left it.
     pub(crate) fn round(&self) -> Round {
-        self.round_in(lock(&self.port))
+        self.round_in(lock(&self.port), Pace::Prompt)
     }
 
     /// One round of the loop, unless another thread is at it.
-    pub(crate) fn try_round(&self) -> Option<Round> {
+    pub(crate) fn try_round(&self, pace: Pace) -> Option<Round> {
         self.give_way();
         match self.port.try_lock() {
-            Ok(port) => Some(self.round_in(port)),
-            Err(TryLockError::Poisoned(port)) => Some(self.round_in(port.into_inner())),
+            Ok(port) => Some(self.round_in(port, pace)),
+            Err(TryLockError::Poisoned(port)) => Some(self.round_in(port.into_inner(), pace)),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -183,9 +183,9 @@ impl Core {
         })
     }
 
-    fn round_in(&self, mut port: MutexGuard<'_, Port>) -> Round {
+    fn round_in(&self, mut port: MutexGuard<'_, Port>, pace: Pace) -> Round {
         let awoken = self.awoken.load(Ordering::Relaxed) && self.awoken.swap(false, Ordering::Relaxed);
-        let round = port.round(self.clock.now(), awoken, &self.events);
+        let round = port.round(self.clock.now(), awoken, pace, &self.events);
         let fired = port.take_fired();
         drop(port);
         fired.iter().for_each(|signal| signal.fire());

@@ -23,6 +23,11 @@ use crate::event::AsyncEvent;
 /// acknowledgement does not wait long.
 const BUDGET: usize = 64;
 
+/// Frames of one queue pair's turn at most, after which an acknowledgement that it owed has left.
+const TURN: usize = 16;
+/// Rounds after which completions become visible even if the interface takes no frames at all.
+const MAX_HELD: usize = 64;
+
 /// Everything that the lock protects.
 pub(crate) struct Port {
     pub(crate) engine: Engine,
@@ -30,12 +35,32 @@ pub(crate) struct Port {
     watch: Option<Watch>,
     mtu: Mtu,
     health: Health,
-    /// More frames may be waiting than the last round took.
+    /// Frames may be waiting that the interface's descriptor does not tell.
     more: bool,
+    /// An acknowledgement was written that the interface has not been told of.
+    unflushed: bool,
+    held: Held,
     queue_pairs: HashSet<Qpn>,
     queues: HashMap<Cq, Queue>,
     /// To be told once the lock is released.
     fired: Vec<Arc<CqSignal>>,
+}
+
+/// What has happened since completions became visible, while acknowledgements were still owed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    frames: usize,
+    rounds: usize,
+}
+
+/// How a round is to treat a lone acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Everything leaves at once.
+    Prompt,
+    /// It may leave with the next round, which the caller, who polls in a loop, will start at once: perhaps together
+    /// with what the caller posts in answer, for the price of one system call.
+    Lazy,
 }
 
 /// What is known of a completion queue here.
@@ -72,6 +97,8 @@ impl Port {
             mtu,
             health: Health::Alive,
             more: false,
+            unflushed: false,
+            held: Held::default(),
             queue_pairs: HashSet::new(),
             queues: HashMap::new(),
             fired: Vec::new(),
@@ -105,11 +132,11 @@ impl Port {
 
     /// One round of the loop. Whatever goes wrong in it becomes an event, never a panic of the caller. `awoken`: the
     /// driver has slept since the last one.
-    pub(crate) fn round(&mut self, now: Instant, awoken: bool, events: &Events) -> Round {
+    pub(crate) fn round(&mut self, now: Instant, awoken: bool, pace: Pace, events: &Events) -> Round {
         while let Some(change) = self.watch.as_mut().and_then(|watch| watch.look(now, awoken)) {
             self.note(change, now, events);
         }
-        let frames = match catch_unwind(AssertUnwindSafe(|| self.run(now))) {
+        let frames = match catch_unwind(AssertUnwindSafe(|| self.run(now, pace))) {
             Ok(Ok(frames)) => frames,
             Ok(Err(error)) => self.fail(&error.to_string(), events),
             Err(panic) => self.fail(message(&*panic), events),
@@ -125,32 +152,67 @@ impl Port {
 
     /// How long nothing will be due: `None` when there is something to do now.
     pub(crate) fn idle_for(&self, now: Instant) -> Option<Duration> {
-        if self.more || self.engine.has_work() {
+        if self.more || self.unflushed || self.engine.has_work() {
             return None;
         }
         let due = self.engine.next_deadline().map_or(Duration::MAX, |at| at.since(now));
         Some(due).filter(|due| !due.is_zero())
     }
 
-    fn run(&mut self, now: Instant) -> io::Result<usize> {
+    fn run(&mut self, now: Instant, pace: Pace) -> io::Result<usize> {
         let frames = match self.health {
-            Health::Alive => self.exchange(now)?,
+            Health::Alive => self.exchange(now, pace)?,
             Health::Failed => self.flush_only(now),
             Health::Broken => return Ok(0),
         };
-        let (queues, fired) = (&self.queues, &mut self.fired);
-        self.engine.publish(&mut |cq| fired.extend(queues.get(&cq).map(|queue| Arc::clone(&queue.signal))));
+        if self.may_publish() {
+            self.publish();
+        }
         Ok(frames)
     }
 
-    fn exchange(&mut self, now: Instant) -> io::Result<usize> {
+    fn exchange(&mut self, now: Instant, pace: Pace) -> io::Result<usize> {
+        let idle = !self.engine.has_work();
         let (engine, nic) = (&mut self.engine, &mut self.nic);
         let received = nic.rx(BUDGET, &mut |frame| engine.receive(now, frame.head, frame.rest))?;
-        self.more = received == BUDGET;
         engine.expire(now);
-        let sent = nic.tx(BUDGET, &mut |frame| engine.transmit(now, frame))?;
-        nic.flush()?;
+        let sent = self.send(now)?;
+        let alone = idle && sent == 1 && received > 0 && !self.engine.has_work();
+        self.unflushed = pace == Pace::Lazy && alone && !self.unflushed;
+        if !self.unflushed {
+            self.nic.flush()?;
+        }
+        // What was sent may have been for ourselves, which no descriptor tells.
+        self.more = received == BUDGET || sent > 0;
         Ok(received + sent)
+    }
+
+    fn send(&mut self, now: Instant) -> io::Result<usize> {
+        let (engine, nic, mut nothing_left) = (&mut self.engine, &mut self.nic, false);
+        let sent = nic.tx(BUDGET, &mut |frame| {
+            let length = engine.transmit(now, frame);
+            nothing_left = length.is_none();
+            length
+        })?;
+        let Held { frames, rounds } = self.held;
+        self.held = match nothing_left {
+            true => Held::default(),
+            false => Held { frames: frames + sent, rounds: rounds + 1 },
+        };
+        Ok(sent)
+    }
+
+    /// Whether the acknowledgements of all that was received have left. Queue pairs take turns, so they have when each
+    /// has had its own.
+    fn may_publish(&self) -> bool {
+        let Held { frames, rounds } = self.held;
+        rounds == 0 || frames > self.queue_pairs.len() * TURN || rounds > MAX_HELD
+    }
+
+    fn publish(&mut self) {
+        self.held = Held::default();
+        let (queues, fired) = (&self.queues, &mut self.fired);
+        self.engine.publish(&mut |cq| fired.extend(queues.get(&cq).map(|queue| Arc::clone(&queue.signal))));
     }
 
     /// Without an interface, the engine still takes what is posted, to flush it.
@@ -162,7 +224,8 @@ impl Port {
 
     fn fail(&mut self, reason: &str, events: &Events) -> usize {
         tracing::error!(reason, mode = %self.nic.mode(), "the device failed; its queue pairs are in error");
-        (self.more, self.watch) = (false, None);
+        (self.more, self.unflushed, self.watch) = (false, false, None);
+        self.held = Held::default();
         let flushed = self.is_alive() && catch_unwind(AssertUnwindSafe(|| self.engine.fail_all())).is_ok();
         self.health = if flushed { Health::Failed } else { Health::Broken };
         events.push(AsyncEvent::DeviceFatal);
