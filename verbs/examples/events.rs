@@ -1,4 +1,5 @@
-//! Completion events: sleep on a descriptor until a completion is there, beside whatever else a program waits for.
+//! Completion events: sleep on a descriptor until a completion is there, beside whatever else a program waits
+//! for.
 
 mod shared;
 

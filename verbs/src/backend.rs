@@ -24,7 +24,8 @@ pub(crate) fn open(
         Backend::Packet => packet(interface),
         Backend::Auto => match xdp(interface, queue) {
             Err(Error::Open(reason)) if another_way_helps(&reason) => {
-                tracing::warn!(interface = interface.name, %reason, "AF_XDP cannot be used; falling back to AF_PACKET");
+                let interface_name = &interface.name;
+                tracing::warn!(interface_name, %reason, "AF_XDP cannot be used; falling back to AF_PACKET");
                 packet(interface)
             }
             opened => opened,
@@ -32,7 +33,8 @@ pub(crate) fn open(
     }
 }
 
-/// Whether AF_PACKET may do where AF_XDP does not. That somebody else uses the interface is for the user to solve.
+/// Whether AF_PACKET may do where AF_XDP does not. That somebody else uses the interface is for the user to
+/// solve.
 const fn another_way_helps(reason: &OpenError) -> bool {
     matches!(
         reason,

@@ -13,9 +13,9 @@ use crate::os::{EventFd, wait_readable};
 /// Receives an event when a completion queue that was made with it, and armed with
 /// [`req_notify`](crate::CompletionQueue::req_notify), gets a completion (`ibv_comp_channel`).
 ///
-/// Its descriptor polls readable while events wait, for `poll`, `epoll` and asynchronous runtimes. Take the event with
-/// [`try_get_event`](Self::try_get_event) then. On a device that is driven inline a foreign event loop must also
-/// call [`Context::progress`].
+/// Its descriptor polls readable while events wait, for `poll`, `epoll` and asynchronous runtimes. Take the
+/// event with [`try_get_event`](Self::try_get_event) then. On a device that is driven inline a foreign event
+/// loop must also call [`Context::progress`].
 ///
 /// ```
 /// # use uroce::*;
@@ -51,8 +51,8 @@ impl CompletionChannel {
 
     /// Waits for an event and takes it.
     ///
-    /// Nothing has to be acknowledged. After it, arm the queue again and then poll it until it is empty: in this
-    /// order no completion goes unnoticed.
+    /// Nothing has to be acknowledged. After it, arm the queue again and then poll it until it is empty: in
+    /// this order no completion goes unnoticed.
     ///
     /// # Errors
     /// [`Error::System`] when the thread cannot sleep.

@@ -20,7 +20,10 @@ impl CompletionExt for Completion {
 
 /// A work request failed; its queue pair is in error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("work request {} of queue pair {}: {}; {}", .completion.wr_id, .completion.qp_num, .completion.status, hint(.completion.status))]
+#[error(
+    "work request {} of queue pair {}: {}; {}",
+    .completion.wr_id, .completion.qp_num, .completion.status, hint(.completion.status)
+)]
 pub struct WcError {
     /// What the completion queue said.
     pub completion: Completion,
@@ -41,10 +44,12 @@ const fn hint(status: WcStatus) -> &'static str {
         WcStatus::LocLenErr => "the message did not fit the receive: post larger receives",
         WcStatus::LocQpOpErr => "the queue pair cannot carry it out: check the operation and max_rd_atomic",
         WcStatus::LocProtErr => {
-            "an entry names memory that is not registered any more, too short, of another protection domain, or without LOCAL_WRITE"
+            "an entry names memory that is not registered any more, too short, of another protection domain, \
+             or without LOCAL_WRITE"
         }
         WcStatus::WrFlushErr => {
-            "the queue pair went into error before its turn: look for an earlier completion that says why, or an asynchronous event"
+            "the queue pair went into error before its turn: look for an earlier completion that says why, \
+             or an asynchronous event"
         }
         WcStatus::MwBindErr => "the memory window could not be bound: check keys, range and rights",
         WcStatus::BadRespErr => "the peer answered with something else: its implementation may be at fault",
@@ -52,14 +57,17 @@ const fn hint(status: WcStatus) -> &'static str {
             "the memory a peer wrote to went away: keep it registered until the peer is done"
         }
         WcStatus::RemInvReqErr => {
-            "the peer refused the request as invalid: a message larger than its receive, a READ that it does not allow, or an unaligned atomic operation"
+            "the peer refused the request as invalid: a message larger than its receive, a READ that it \
+             does not allow, or an unaligned atomic operation"
         }
         WcStatus::RemAccessErr => {
-            "the peer refused the access: check rkey, address, length, and the rights of its memory region and queue pair"
+            "the peer refused the access: check rkey, address, length, and the rights of its memory region and \
+             queue pair"
         }
         WcStatus::RemOpErr => "the peer failed to carry it out: look at its completions",
         WcStatus::RetryExcErr => {
-            "the peer did not answer: check that it runs, that its queue pair is connected to this one, and that UDP port 4791 is open"
+            "the peer did not answer: check that it runs, that its queue pair is connected to this one, \
+             and that UDP port 4791 is open"
         }
         WcStatus::RnrRetryExcErr => {
             "the peer had posted no receive: post more there, or raise rnr_retry or min_rnr_timer"

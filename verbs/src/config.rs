@@ -10,9 +10,11 @@ use uroce_stack::wire::{MacAddr, Mtu};
 /// Who runs the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// A thread of its own, on the given core or on any. It spins while packets come and go and sleeps otherwise.
+    /// A thread of its own, on the given core or on any. It spins while packets come and go and sleeps
+    /// otherwise.
     ///
-    /// Peers expect this: their READs, WRITEs and retransmissions are answered without any call of the application.
+    /// Peers expect this: their READs, WRITEs and retransmissions are answered without any call of the
+    /// application.
     Thread {
         /// The core to run on, counted from 0.
         cpu: Option<usize>,
@@ -20,8 +22,8 @@ pub enum Drive {
     /// The application: [`poll`](crate::CompletionQueue::poll), [`wait`](crate::CompletionQueue::wait) and
     /// [`progress`](crate::Context::progress) run the engine.
     ///
-    /// The shortest way from wire to application, without a thread between. An application that does not call them
-    /// stalls its peers, which give it up after their timeouts.
+    /// The shortest way from wire to application, without a thread between. An application that does not call
+    /// them stalls its peers, which give it up after their timeouts.
     Inline,
 }
 
@@ -39,8 +41,8 @@ pub enum Backend {
     /// [`PortAttr::mode`](crate::PortAttr::mode) what is used.
     #[default]
     Auto,
-    /// AF_XDP: a program in the driver or the kernel hands RoCE packets of one queue to this process past the kernel's
-    /// network stack. Needs `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_BPF`.
+    /// AF_XDP: a program in the driver or the kernel hands RoCE packets of one queue to this process past the
+    /// kernel's network stack. Needs `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_BPF`.
     Xdp,
     /// AF_PACKET: a copy of each packet, through the kernel. Slower, works everywhere. Needs `CAP_NET_RAW`.
     Packet,
@@ -51,7 +53,8 @@ pub enum Backend {
 pub struct Link {
     /// Our Ethernet address on it.
     pub mac: MacAddr,
-    /// Our IP addresses on it, at least one. The first one is used unless [`DeviceConfig::source`] says otherwise.
+    /// Our IP addresses on it, at least one. The first one is used unless [`DeviceConfig::source`] says
+    /// otherwise.
     pub addresses: Vec<IpAddr>,
     /// The largest IP packet that it carries, in bytes.
     pub mtu: u32,
@@ -71,6 +74,7 @@ pub struct Link {
 #[must_use = "nothing is opened before `Context::open`"]
 pub struct DeviceConfig {
     pub(crate) attachment: Attachment,
+    pub(crate) wrapper: Option<Wrapper>,
     pub(crate) source: Source,
     pub(crate) max_mtu: Mtu,
     pub(crate) drive: Drive,
@@ -78,6 +82,17 @@ pub struct DeviceConfig {
     pub(crate) qpns: Range<u32>,
     pub(crate) window: Option<u32>,
     pub(crate) seed: Option<[u8; 32]>,
+}
+
+/// Makes a backend of a backend.
+pub(crate) struct Wrapper(pub(crate) Wrap);
+
+type Wrap = Box<dyn FnOnce(Box<dyn Nic>) -> Box<dyn Nic> + Send>;
+
+impl std::fmt::Debug for Wrapper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wrapper")
+    }
 }
 
 /// What frames go through.
@@ -117,8 +132,8 @@ impl DeviceConfig {
         Self::with(Attachment::Interface { name: interface.into(), backend: Backend::Auto, queue: None })
     }
 
-    /// A backend that was made already: an in-memory cable, a wrapped or a foreign one. As no operating system knows
-    /// the link, `link` says who is on it.
+    /// A backend that was made already: an in-memory cable, a wrapped or a foreign one. As no operating
+    /// system knows the link, `link` says who is on it.
     pub fn with_nic(nic: Box<dyn Nic>, link: Link) -> Self {
         Self::with(Attachment::Made { nic, link })
     }
@@ -131,8 +146,8 @@ impl DeviceConfig {
         self
     }
 
-    /// Which receive queue of the interface to attach to, counted from 0. 0 unless set; of interest for AF_XDP only,
-    /// where the interface must deliver RoCE packets to this queue.
+    /// Which receive queue of the interface to attach to, counted from 0. 0 unless set; of interest for
+    /// AF_XDP only, where the interface must deliver RoCE packets to this queue.
     pub fn queue(mut self, wanted: u32) -> Self {
         if let Attachment::Interface { queue, .. } = &mut self.attachment {
             *queue = Some(wanted);
@@ -140,14 +155,22 @@ impl DeviceConfig {
         self
     }
 
-    /// The address that packets come from, one of the interface's. Unless set it is the first IPv4 address, else the
-    /// first IPv6 address that is not link-local.
+    /// Puts something between engine and interface that sees every frame: `uroce_nic`'s capture or fault
+    /// wrappers, or one of your own. Without it there is nothing in between.
+    pub fn wrap_nic(mut self, wrap: impl FnOnce(Box<dyn Nic>) -> Box<dyn Nic> + Send + 'static) -> Self {
+        self.wrapper = Some(Wrapper(Box::new(wrap)));
+        self
+    }
+
+    /// The address that packets come from, one of the interface's. Unless set it is the first IPv4 address,
+    /// else the first IPv6 address that is not link-local.
     pub const fn source(mut self, address: IpAddr) -> Self {
         self.source = Source::Address(address);
         self
     }
 
-    /// The same by its index in the GID table, which [`Context::query_port`](crate::Context::query_port) shows.
+    /// The same by its index in the GID table, which [`Context::query_port`](crate::Context::query_port)
+    /// shows.
     pub const fn gid_index(mut self, index: u32) -> Self {
         self.source = Source::GidIndex(index);
         self
@@ -171,8 +194,8 @@ impl DeviceConfig {
         self
     }
 
-    /// The queue pair numbers to use, within 2 to 0xFFFFFE. Devices of several processes may share an interface only
-    /// when these do not overlap.
+    /// The queue pair numbers to use, within 2 to 0xFFFFFE. Devices of several processes may share an
+    /// interface only when these do not overlap.
     pub const fn qpn_range(mut self, qpns: Range<u32>) -> Self {
         self.qpns = qpns;
         self
@@ -184,8 +207,8 @@ impl DeviceConfig {
         self
     }
 
-    /// Makes every random choice repeatable: numbers, keys and packet sequence numbers. For tests only: whoever knows
-    /// the seed can forge packets. Unless set it comes from the operating system.
+    /// Makes every random choice repeatable: numbers, keys and packet sequence numbers. For tests only:
+    /// whoever knows the seed can forge packets. Unless set it comes from the operating system.
     pub const fn seed(mut self, seed: [u8; 32]) -> Self {
         self.seed = Some(seed);
         self
@@ -194,6 +217,7 @@ impl DeviceConfig {
     fn with(attachment: Attachment) -> Self {
         Self {
             attachment,
+            wrapper: None,
             source: Source::Preferred,
             max_mtu: Mtu::B4096,
             drive: Drive::default(),

@@ -23,11 +23,11 @@ use crate::pd::ProtectionDomain;
 use crate::qp::AddressVector;
 use crate::way::Way;
 
-/// An open device (`ibv_context`). A cheap handle: clones name the same device, which is closed when the last handle
-/// and everything made on it are gone.
+/// An open device (`ibv_context`). A cheap handle: clones name the same device, which is closed when the last
+/// handle and everything made on it are gone.
 ///
-/// Closing sends what is owed to peers, then gives the interface back to the kernel. A child process after `fork` must
-/// not use it.
+/// Closing sends what is owed to peers, then gives the interface back to the kernel. A child process after
+/// `fork` must not use it.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -48,8 +48,8 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::Host`] when there is no such interface, [`Error::Open`] when frames cannot be got from it,
-    /// [`Error::NoSuchAddress`] and [`Error::LinkMtu`] when it is not fit for RoCE, [`Error::Refused`] when a limit is out
-    /// of range, [`Error::System`] when a thread or a descriptor cannot be had.
+    /// [`Error::NoSuchAddress`] and [`Error::LinkMtu`] when it is not fit for RoCE, [`Error::Refused`] when a
+    /// limit is out of range, [`Error::System`] when a thread or a descriptor cannot be had.
     pub fn open(config: DeviceConfig) -> Result<Self, Error> {
         crate::open::open(config).map(|inner| Self(Arc::new(inner)))
     }
@@ -100,8 +100,8 @@ impl Context {
         ProtectionDomain::new(self)
     }
 
-    /// A completion queue of at least `cqe` entries: enough for all work requests that may complete before they are
-    /// polled, or completions are lost.
+    /// A completion queue of at least `cqe` entries: enough for all work requests that may complete before
+    /// they are polled, or completions are lost.
     pub const fn create_cq(&self, cqe: u32) -> CqBuilder<'_> {
         CqBuilder::new(self, cqe)
     }
@@ -116,8 +116,8 @@ impl Context {
 
     /// Runs the engine once, on a device that is driven inline; otherwise only tells when something is due.
     ///
-    /// A foreign event loop calls it when the [descriptor](AsFd) of the context is readable, when the deadline that it
-    /// returned has passed, and after posting.
+    /// A foreign event loop calls it when the [descriptor](AsFd) of the context is readable, when the
+    /// deadline that it returned has passed, and after posting.
     #[must_use = "tells when the next call is due"]
     pub fn progress(&self) -> Progress {
         let round = if self.core().inline { self.core().try_round(Pace::Prompt) } else { None };

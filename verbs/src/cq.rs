@@ -76,8 +76,8 @@ impl<'a> CqBuilder<'a> {
 
 /// Where work requests complete (`ibv_cq`). A cheap handle: clones name the same queue.
 ///
-/// Many threads may poll one queue; each completion goes to one of them. The queue lives until its last handle and
-/// the last queue pair that uses it are gone.
+/// Many threads may poll one queue; each completion goes to one of them. The queue lives until its last
+/// handle and the last queue pair that uses it are gone.
 #[derive(Clone)]
 pub struct CompletionQueue(Arc<Inner>);
 
@@ -94,8 +94,9 @@ struct Inner {
 impl CompletionQueue {
     /// Takes up to `out.len()` completions, oldest first, and says how many. 0 means that there are none now.
     ///
-    /// On a device that is driven inline this also runs the engine. Errors of work requests are in their completions;
-    /// that completions were lost is reported as [`AsyncEvent::CqErr`](crate::AsyncEvent::CqErr).
+    /// On a device that is driven inline this also runs the engine. Errors of work requests are in their
+    /// completions; that completions were lost is reported as
+    /// [`AsyncEvent::CqErr`](crate::AsyncEvent::CqErr).
     pub fn poll(&self, out: &mut [Completion]) -> usize {
         let found = self.take(out);
         if found == out.len() || !self.core().inline {
@@ -105,14 +106,14 @@ impl CompletionQueue {
         found + self.take(&mut out[found..])
     }
 
-    /// Takes up to `out.len()` completions, waiting for the first one; 0 when `timeout` passed without any. `None`
-    /// waits for ever.
+    /// Takes up to `out.len()` completions, waiting for the first one; 0 when `timeout` passed without any.
+    /// `None` waits for ever.
     ///
     /// It looks for a short while, then arms the queue, looks again, and sleeps.
     ///
     /// # Errors
-    /// [`Error::CqOverrun`] when completions were lost and no others are left, [`Error::System`] when the thread cannot
-    /// sleep.
+    /// [`Error::CqOverrun`] when completions were lost and no others are left, [`Error::System`] when the
+    /// thread cannot sleep.
     pub fn wait(&self, out: &mut [Completion], timeout: Option<Duration>) -> Result<usize, Error> {
         super::wait::wait(self, out, timeout)
     }
@@ -142,9 +143,9 @@ impl CompletionQueue {
 
     /// Takes completions, or has the task woken when there are some: for `Future`s of any runtime.
     ///
-    /// On a device that is driven inline nobody wakes the task unless something calls [`Context::progress`], at the
-    /// latest when its descriptor is readable or its deadline has passed. A future that is dropped merely leaves its
-    /// completions to others.
+    /// On a device that is driven inline nobody wakes the task unless something calls [`Context::progress`],
+    /// at the latest when its descriptor is readable or its deadline has passed. A future that is dropped
+    /// merely leaves its completions to others.
     ///
     /// # Errors
     /// [`Error::CqOverrun`] when completions were lost and no others are left.
@@ -161,8 +162,8 @@ impl CompletionQueue {
         }
     }
 
-    /// Asks for one event at the channel: at the next completion, or with `solicited` at the next that failed or whose
-    /// sender asked for it (`ibv_req_notify_cq`).
+    /// Asks for one event at the channel: at the next completion, or with `solicited` at the next that failed
+    /// or whose sender asked for it (`ibv_req_notify_cq`).
     ///
     /// Completions that are there already raise none: poll the queue after arming it, before sleeping.
     ///

@@ -18,7 +18,8 @@ pub struct DeviceAttr {
     pub mac: MacAddr,
     /// Its address as EUI-64: unique in the world if that is.
     pub node_guid: u64,
-    /// How many objects it holds and how large they may be. What is shown here is what the create calls accept.
+    /// How many objects it holds and how large they may be. What is shown here is what the create calls
+    /// accept.
     pub limits: Limits,
     /// Ports, 1.
     pub phys_port_cnt: u8,
@@ -46,7 +47,8 @@ pub struct PortAttr {
     pub max_mtu: Mtu,
     /// The interface's own MTU in bytes.
     pub link_mtu: u32,
-    /// The GID table. The first entry is the link-local one that every port has; one for each address follows.
+    /// The GID table. The first entry is the link-local one that every port has; one for each address
+    /// follows.
     pub gids: Vec<GidEntry>,
     /// Index of the entry that is used unless a queue pair says otherwise.
     pub gid_index: u32,
@@ -71,7 +73,8 @@ pub struct GidEntry {
 pub struct Progress {
     /// Frames received and sent. While it is not 0, call again soon.
     pub frames: usize,
-    /// When the next call is due at the latest, if nothing arrives; `None`: not before something arrives or is posted.
+    /// When the next call is due at the latest, if nothing arrives; `None`: not before something arrives or
+    /// is posted.
     pub next_deadline: Option<Duration>,
 }
 

@@ -8,10 +8,11 @@ use uroce_stack::wire::{Psn, Qpn};
 use crate::error::ParseError;
 use crate::gid::Gid;
 
-/// One end of a connection: where it is, which queue pair, and the packet sequence number it starts to send with.
+/// One end of a connection: where it is, which queue pair, and the packet sequence number it starts to send
+/// with.
 ///
-/// Its text is what the `ibv_*_pingpong` programs exchange: `LID:QPN:PSN:GID` in hexadecimal, of 4, 6, 6 and 32
-/// digits. The LID is 0 on Ethernet.
+/// Its text is what the `ibv_*_pingpong` programs exchange: `LID:QPN:PSN:GID` in hexadecimal, of 4, 6, 6 and
+/// 32 digits. The LID is 0 on Ethernet.
 ///
 /// ```
 /// let text = "0000:000011:abcdef:00000000000000000000ffff0a000001";

@@ -35,7 +35,8 @@ pub enum Error {
     },
     /// The link's MTU is too small for RoCE.
     #[error(
-        "{interface} has MTU {mtu}, too small for RoCE, which needs 336 for path MTU 256: raise it with `ip link set {interface} mtu 4200`"
+        "{interface} has MTU {mtu}, too small for RoCE, which needs 336 for path MTU 256: \
+         raise it with `ip link set {interface} mtu 4200`"
     )]
     LinkMtu {
         /// The interface.
@@ -67,7 +68,8 @@ pub enum Error {
     ReadOnly,
     /// Completions were lost.
     #[error(
-        "the completion queue overflowed: completions were lost and its queue pairs are in error; create it larger than all work requests that may complete at once"
+        "the completion queue overflowed: completions were lost and its queue pairs are in error; \
+         create it larger than all work requests that may complete at once"
     )]
     CqOverrun,
     /// Nothing came in time.
@@ -75,7 +77,8 @@ pub enum Error {
     TimedOut,
     /// A thread could not be started, or a descriptor not made.
     #[error(
-        "{what}: {source}; the process may be at its limit of descriptors, threads or locked memory (`ulimit -a`)"
+        "{what}: {source}; the process may be at its limit of descriptors, threads or locked memory \
+         (`ulimit -a`)"
     )]
     System {
         /// What was attempted.
@@ -186,7 +189,8 @@ impl ModifyError {
 pub enum RouteError {
     /// One address is IPv4, the other IPv6.
     #[error(
-        "{source_ip} cannot reach {destination}: one is IPv4, the other IPv6; open the device with a source address of the peer's family"
+        "{source_ip} cannot reach {destination}: one is IPv4, the other IPv6; \
+         open the device with a source address of the peer's family"
     )]
     Family {
         /// The local address.

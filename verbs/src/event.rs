@@ -6,8 +6,8 @@ use crate::cq::CqId;
 
 /// Something that no completion tells, as `ibv_get_async_event` reports it.
 ///
-/// Read with [`Context::async_event`](crate::Context::async_event). An event that is already waiting is not reported
-/// twice.
+/// Read with [`Context::async_event`](crate::Context::async_event). An event that is already waiting is not
+/// reported twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AsyncEvent {
@@ -23,8 +23,8 @@ pub enum AsyncEvent {
     CommEst(Qpn),
     /// The send queue has drained after a transition to SQD that asked to be told.
     SqDrained(Qpn),
-    /// The device is gone or its driver failed: every queue pair is in error, and none will work again. Drop the
-    /// context and open another.
+    /// The device is gone or its driver failed: every queue pair is in error, and none will work again. Drop
+    /// the context and open another.
     DeviceFatal,
     /// The link is up again. Queue pairs that went into error with it stay there.
     PortActive,

@@ -1,8 +1,10 @@
-//! RDMA verbs over RoCEv2 in user space: queue pairs, memory regions and completion queues on a plain network card.
+//! RDMA verbs over RoCEv2 in user space: queue pairs, memory regions and completion queues on a plain network
+//! card.
 //!
-//! The names are those of `libibverbs`, the safety is Rust's. There is no kernel module and no RDMA hardware: the host
-//! channel adapter is a state machine in this process, which checks every key at the moment bytes move. So dropping a
-//! [`MemoryRegion`] revokes it, posting is safe, and only registering [raw memory](ProtectionDomain::reg_mr_raw) is not.
+//! The names are those of `libibverbs`, the safety is Rust's. There is no kernel module and no RDMA hardware:
+//! the host channel adapter is a state machine in this process, which checks every key at the moment bytes
+//! move. So dropping a [`MemoryRegion`] revokes it, posting is safe, and only registering [raw
+//! memory](ProtectionDomain::reg_mr_raw) is not.
 //!
 //! ```
 //! use uroce::{Access, CompletionExt, QpType, RecvWr, SendWr};
@@ -45,11 +47,12 @@
 //! # Handles, threads, and who does the work
 //!
 //! [`Context`], [`ProtectionDomain`] and [`CompletionQueue`] are cheap handles that keep their parents alive;
-//! [`QueuePair`] and [`MemoryRegion`] are unique. All are `Send` and `Sync`, may be dropped in any order, and never wait
-//! for a peer when they are. [`Drive`] says who runs the engine: a thread, or the application's own calls.
+//! [`QueuePair`] and [`MemoryRegion`] are unique. All are `Send` and `Sync`, may be dropped in any order, and
+//! never wait for a peer when they are. [`Drive`] says who runs the engine: a thread, or the application's
+//! own calls.
 //!
-//! A completion is visible only after the acknowledgement of its message has left, so an application may exit on its
-//! last completion.
+//! A completion is visible only after the acknowledgement of its message has left, so an application may exit
+//! on its last completion.
 
 mod backend;
 mod channel;

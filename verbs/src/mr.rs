@@ -11,12 +11,12 @@ use crate::pd::ProtectionDomain;
 
 /// Memory that the wire may read and write (`ibv_mr`).
 ///
-/// Peers may change it at any moment, so no reference to it exists: bytes are copied in and out, and words of 64 bits
-/// are read and changed atomically, also with respect to the atomic operations of peers.
+/// Peers may change it at any moment, so no reference to it exists: bytes are copied in and out, and words of
+/// 64 bits are read and changed atomically, also with respect to the atomic operations of peers.
 ///
 /// Dropping it revokes it at once. Work requests that still name it complete with
-/// [`LocProtErr`](crate::WcStatus::LocProtErr), peers get a remote access error, and no byte is touched any more: late
-/// packets can do no harm, so posting is safe.
+/// [`LocProtErr`](crate::WcStatus::LocProtErr), peers get a remote access error, and no byte is touched any
+/// more: late packets can do no harm, so posting is safe.
 ///
 /// ```
 /// # use uroce::*;
@@ -114,8 +114,8 @@ impl MemoryRegion {
         self.inner.keys.rkey
     }
 
-    /// The memory itself. To dereference it, the caller must know that no peer and no work request touches the bytes
-    /// meanwhile.
+    /// The memory itself. To dereference it, the caller must know that no peer and no work request touches
+    /// the bytes meanwhile.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.inner.region.as_ptr()
@@ -130,7 +130,8 @@ impl MemoryRegion {
     /// Names bytes of it in a work request.
     ///
     /// The range is not checked here: whoever posts an entry that reaches beyond the region gets
-    /// [`LocProtErr`](crate::WcStatus::LocProtErr). One entry holds at most 2^32 - 1 bytes; longer ranges are cut there.
+    /// [`LocProtErr`](crate::WcStatus::LocProtErr). One entry holds at most 2^32 - 1 bytes; longer ranges are
+    /// cut there.
     #[must_use]
     pub fn sge(&self, range: impl RangeBounds<usize>) -> Sge {
         let (start, end) = bounds(range, self.len());
@@ -183,8 +184,8 @@ impl MemoryRegion {
         Ok(bytes)
     }
 
-    /// The word at `offset`, in host order. What was written before a peer's or another thread's store of it is
-    /// visible afterwards (acquire).
+    /// The word at `offset`, in host order. What was written before a peer's or another thread's store of it
+    /// is visible afterwards (acquire).
     ///
     /// # Errors
     /// [`Error::Bounds`], [`Error::Unaligned`].
@@ -211,8 +212,9 @@ impl MemoryRegion {
         Ok(self.word(offset)?.fetch_add(value, Ordering::AcqRel))
     }
 
-    /// Stores `new` at `offset` if the word there is `current`, and returns what it was: `Ok` if it was `current`, an
-    /// inner `Err` otherwise, as [`AtomicU64::compare_exchange`] does. Atomic also with respect to peers.
+    /// Stores `new` at `offset` if the word there is `current`, and returns what it was: `Ok` if it was
+    /// `current`, an inner `Err` otherwise, as [`AtomicU64::compare_exchange`] does. Atomic also with respect
+    /// to peers.
     ///
     /// # Errors
     /// [`Error::Bounds`], [`Error::Unaligned`], [`Error::ReadOnly`].
@@ -259,8 +261,8 @@ fn bounds(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
 
 /// What one needs to reach a peer's memory: where it is, how long, and its remote key.
 ///
-/// Send it to the peer in whatever way the applications talk before RDMA does; [`to_bytes`](Self::to_bytes) and
-/// [`from_bytes`](Self::from_bytes) are one.
+/// Send it to the peer in whatever way the applications talk before RDMA does; [`to_bytes`](Self::to_bytes)
+/// and [`from_bytes`](Self::from_bytes) are one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteMr {
     /// Address of the first byte, in the peer's terms.

@@ -10,7 +10,7 @@ use uroce_stack::wire::{MAX_HEADER, Mtu};
 use uroce_stack::{Config, Engine};
 
 use crate::backend;
-use crate::config::{Attachment, DeviceConfig, Drive, Link};
+use crate::config::{Attachment, DeviceConfig, Drive, Link, Wrapper};
 use crate::context::Inner;
 use crate::driver::{Core, PollThread, Port};
 use crate::error::Error;
@@ -21,8 +21,12 @@ use crate::way::{Way, choose};
 const PSN_STREAM: u64 = 1;
 
 pub(crate) fn open(config: DeviceConfig) -> Result<Inner, Error> {
-    let DeviceConfig { attachment, source, max_mtu, drive, limits, qpns, window, seed } = config;
+    let DeviceConfig { attachment, wrapper, source, max_mtu, drive, limits, qpns, window, seed } = config;
     let (way, nic) = attach(attachment)?;
+    let nic = match wrapper {
+        Some(Wrapper(wrap)) => wrap(nic),
+        None => nic,
+    };
     let now = way.now();
     let (gid_index, source) = choose(source, &way, &now.gids)?;
     let mtu = path_mtu(&way, now.mtu, nic.max_frame())?.min(max_mtu);

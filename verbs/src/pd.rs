@@ -12,8 +12,8 @@ use crate::mr::{Lent, MemoryRegion};
 use crate::qp::QpBuilder;
 use crate::scope::MrScope;
 
-/// Ties memory to the queue pairs that may use it (`ibv_pd`): a queue pair reaches the memory regions of its own
-/// domain only. A cheap handle: clones name the same domain, which lives until its last user is gone.
+/// Ties memory to the queue pairs that may use it (`ibv_pd`): a queue pair reaches the memory regions of its
+/// own domain only. A cheap handle: clones name the same domain, which lives until its last user is gone.
 ///
 /// Give each peer that need not see the memory of others a domain of its own; they are cheap.
 #[derive(Clone)]
@@ -75,10 +75,10 @@ impl ProtectionDomain {
     /// As [`alloc_mr`](Self::alloc_mr); also when `start` is null.
     ///
     /// # Safety
-    /// Until the region is dropped, `start..start + len` must stay mapped and readable, and writable if `access` holds
-    /// any right to write; and no Rust reference to it may be used, not even for reading if it can be written. A peer,
-    /// or anyone who guesses the key, may read or write all of it at any time as far as `access` allows. Nothing else
-    /// checks any of this: unmapping too early crashes the process.
+    /// Until the region is dropped, `start..start + len` must stay mapped and readable, and writable if
+    /// `access` holds any right to write; and no Rust reference to it may be used, not even for reading if it
+    /// can be written. A peer, or anyone who guesses the key, may read or write all of it at any time as far
+    /// as `access` allows. Nothing else checks any of this: unmapping too early crashes the process.
     pub unsafe fn reg_mr_raw(
         &self,
         start: *mut u8,
@@ -89,8 +89,8 @@ impl ProtectionDomain {
         unsafe { self.reg_mr_raw_iova(start, len, start as u64, access) }
     }
 
-    /// [`reg_mr_raw`](Self::reg_mr_raw) with addresses that differ from the memory's own: the first byte is known as
-    /// `iova` to peers and in every [`Sge`](crate::Sge) (`ibv_reg_mr_iova`).
+    /// [`reg_mr_raw`](Self::reg_mr_raw) with addresses that differ from the memory's own: the first byte is
+    /// known as `iova` to peers and in every [`Sge`](crate::Sge) (`ibv_reg_mr_iova`).
     ///
     /// # Errors
     /// As [`reg_mr_raw`](Self::reg_mr_raw); also when `iova + len` exceeds 2^64.
@@ -105,13 +105,14 @@ impl ProtectionDomain {
         access: Access,
     ) -> Result<MemoryRegion, Error> {
         let start = NonNull::new(start).ok_or(Error::Config("memory at address 0 cannot be registered"))?;
-        // SAFETY: the caller promises what `Region::from_raw` asks for; every clone of the region is gone when the
-        // `MemoryRegion` is, which deregisters it first.
+        // SAFETY: the caller promises what `Region::from_raw` asks for; every clone of the region is gone
+        // when the `MemoryRegion` is, which deregisters it first.
         let region = unsafe { Region::from_raw(start, len) };
         MemoryRegion::register(self, region, Some(iova), access, Lent::Writable)
     }
 
-    /// A queue pair whose sends complete at `send_cq` and whose receives complete at `recv_cq`, which may be the same.
+    /// A queue pair whose sends complete at `send_cq` and whose receives complete at `recv_cq`, which may be
+    /// the same.
     pub fn create_qp<'a>(
         &'a self,
         qp_type: QpType,

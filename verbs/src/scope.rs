@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::mr::{Lent, MemoryRegion, MrInner};
 use crate::pd::ProtectionDomain;
 
-/// Registers memory that lives outside of it, and revokes every registration when the closure ends, also by a panic:
-/// from [`ProtectionDomain::scope`], which has the shape of [`std::thread::scope`].
+/// Registers memory that lives outside of it, and revokes every registration when the closure ends, also by a
+/// panic: from [`ProtectionDomain::scope`], which has the shape of [`std::thread::scope`].
 ///
 /// Nothing is waited for. A work request that is still outstanding then completes with
 /// [`LocProtErr`](crate::WcStatus::LocProtErr).
@@ -61,9 +61,9 @@ impl<'s, 'env> MrScope<'s, 'env> {
     pub fn reg_mr(&'s self, memory: &'env mut [u8], access: Access) -> Result<ScopedMr<'s>, Error> {
         let len = memory.len();
         let start = NonNull::from(memory).cast();
-        // SAFETY: `memory` is borrowed mutably for 'env, so it stays mapped and no reference to it is used that long.
-        // Every registration is revoked before the scope ends, which is before 'env does, and `ScopedMr`, through
-        // which the memory can be reached by copy, does not outlive 's.
+        // SAFETY: `memory` is borrowed mutably for 'env, so it stays mapped and no reference to it is used
+        // that long. Every registration is revoked before the scope ends, which is before 'env does, and
+        // `ScopedMr`, through which the memory can be reached by copy, does not outlive 's.
         let region = unsafe { Region::from_raw(start, len) };
         self.register(region, access, Lent::Writable)
     }
@@ -75,9 +75,9 @@ impl<'s, 'env> MrScope<'s, 'env> {
     pub fn reg_mr_readonly(&'s self, memory: &'env [u8]) -> Result<ScopedMr<'s>, Error> {
         let len = memory.len();
         let start = NonNull::from(memory).cast();
-        // SAFETY: `memory` is borrowed for 'env, so it stays mapped and is not written by its owners that long; other
-        // references only read it, as does the engine, which is given no right to write, and `Lent::ReadOnly` keeps
-        // `ScopedMr` from writing. It is revoked before 'env ends, as in `reg_mr`.
+        // SAFETY: `memory` is borrowed for 'env, so it stays mapped and is not written by its owners that
+        // long; other references only read it, as does the engine, which is given no right to write, and
+        // `Lent::ReadOnly` keeps `ScopedMr` from writing. It is revoked before 'env ends, as in `reg_mr`.
         let region = unsafe { Region::from_raw(start, len) };
         self.register(region, Access::empty(), Lent::ReadOnly)
     }

@@ -18,8 +18,8 @@ const DEPTH: usize = 256;
 /// Room for the largest path MTU and every header.
 const MAX_FRAME: usize = 4096 + 128;
 
-/// What the cable does to frames, and who drives the devices at its ends. The default is a perfect cable and a thread
-/// at each end.
+/// What the cable does to frames, and who drives the devices at its ends. The default is a perfect cable and
+/// a thread at each end.
 #[derive(Clone, Debug)]
 pub struct LinkModel {
     /// The cable's MTU in bytes; 4200, unless set, carries path MTU 4096.
@@ -110,8 +110,8 @@ pub fn connect(left: &Context, right: &Context) -> Result<(Connected, Connected)
 /// [`connect`] with other parameters.
 ///
 /// # Errors
-/// [`Error::Refused`] when a device has no object left, [`Error::Modify`] when they do not reach each other or a parameter
-/// is out of range.
+/// [`Error::Refused`] when a device has no object left, [`Error::Modify`] when they do not reach each other
+/// or a parameter is out of range.
 pub fn connect_with(
     left: &Context,
     right: &Context,

@@ -139,8 +139,8 @@ pub(crate) fn choose(
     })
 }
 
-/// The first IPv4 address, else the first global IPv6 address, else the first of the interface's own; the link-local
-/// one that every port has comes last.
+/// The first IPv4 address, else the first global IPv6 address, else the first of the interface's own; the
+/// link-local one that every port has comes last.
 fn preferred(gids: &[GidEntry]) -> Option<&GidEntry> {
     let by = |wanted: fn(IpAddr) -> bool| gids.iter().find(move |entry| wanted(entry.gid.ip()));
     by(|address| address.is_ipv4())

@@ -81,8 +81,8 @@ impl From<Sge> for SgeList {
 /// # Ok::<(), uroce::Error>(())
 /// ```
 ///
-/// Unless [`signaled`](Self::signaled), or on a queue pair made with `sq_sig_all`, success brings no completion;
-/// failure always does.
+/// Unless [`signaled`](Self::signaled), or on a queue pair made with `sq_sig_all`, success brings no
+/// completion; failure always does.
 #[derive(Clone, Debug)]
 pub struct SendWr {
     wr_id: u64,
@@ -126,8 +126,8 @@ impl SendWr {
         Self::new(wr_id, SendOp::Send { immediate: None }, sges)
     }
 
-    /// [`send`](Self::send) of bytes that are copied now (`IBV_SEND_INLINE`): no registered memory is needed. The
-    /// queue pair must have been made with a `max_inline_data` of their number or more.
+    /// [`send`](Self::send) of bytes that are copied now (`IBV_SEND_INLINE`): no registered memory is needed.
+    /// The queue pair must have been made with a `max_inline_data` of their number or more.
     #[must_use]
     pub fn send_inline(wr_id: u64, bytes: &[u8]) -> Self {
         Self::new_inline(wr_id, SendOp::Send { immediate: None }, bytes)
@@ -139,7 +139,8 @@ impl SendWr {
         Self::new(wr_id, SendOp::Write { remote: to.into(), immediate: None }, sges)
     }
 
-    /// [`rdma_write`](Self::rdma_write) of bytes that are copied now, as [`send_inline`](Self::send_inline) does.
+    /// [`rdma_write`](Self::rdma_write) of bytes that are copied now, as [`send_inline`](Self::send_inline)
+    /// does.
     #[must_use]
     pub fn rdma_write_inline(wr_id: u64, bytes: &[u8], to: RemoteMr) -> Self {
         Self::new_inline(wr_id, SendOp::Write { remote: to.into(), immediate: None }, bytes)
@@ -151,23 +152,25 @@ impl SendWr {
         Self::new(wr_id, SendOp::Read { remote: from.into() }, sges)
     }
 
-    /// CMP_SWAP on the 64-bit word at the start of `on`, which must lie at a multiple of 8: if it equals `compare` it
-    /// becomes `swap`. Its former value lands in the 8 bytes of `result`, in host order.
+    /// CMP_SWAP on the 64-bit word at the start of `on`, which must lie at a multiple of 8: if it equals
+    /// `compare` it becomes `swap`. Its former value lands in the 8 bytes of `result`, in host order.
     #[must_use]
     pub fn cmp_and_swp(wr_id: u64, result: Sge, on: RemoteMr, compare: u64, swap: u64) -> Self {
         Self::new(wr_id, SendOp::CompareSwap { remote: on.into(), compare, swap }, result)
     }
 
-    /// FETCH_ADD on the 64-bit word at the start of `on`, which must lie at a multiple of 8: adds `add` modulo 2^64. Its
-    /// former value lands in the 8 bytes of `result`, in host order.
+    /// FETCH_ADD on the 64-bit word at the start of `on`, which must lie at a multiple of 8: adds `add`
+    /// modulo 2^64. Its former value lands in the 8 bytes of `result`, in host order.
     #[must_use]
     pub fn fetch_and_add(wr_id: u64, result: Sge, on: RemoteMr, add: u64) -> Self {
         Self::new(wr_id, SendOp::FetchAdd { remote: on.into(), add }, result)
     }
 
-    /// Adds an immediate, which the peer finds in the completion of a receive; also an RDMA WRITE consumes one then.
+    /// Adds an immediate, which the peer finds in the completion of a receive; also an RDMA WRITE consumes
+    /// one then.
     ///
-    /// The value is in host order at both ends. Only SEND and RDMA WRITE carry one: on anything else posting fails.
+    /// The value is in host order at both ends. Only SEND and RDMA WRITE carry one: on anything else posting
+    /// fails.
     #[must_use]
     pub fn imm(mut self, value: u32) -> Self {
         match &mut self.op {
@@ -232,7 +235,8 @@ pub struct RecvWr {
 }
 
 impl RecvWr {
-    /// A receive into these entries, filled one after the other. None at all will do for messages without data.
+    /// A receive into these entries, filled one after the other. None at all will do for messages without
+    /// data.
     #[must_use]
     pub fn new(wr_id: u64, sges: impl Into<SgeList>) -> Self {
         Self { wr_id, sges: sges.into() }

@@ -13,7 +13,7 @@ use uroce::{
     AsyncEvent, Context, DeviceConfig, Drive, Link, MacAddr, Mode, ModifyError, Nic, NicStats, PortState,
     QpAttr, QpState, QpType, RecvWr, RxFrame, SendWr, WcStatus,
 };
-use uroce_nic::{Cable, cable};
+use uroce_nic::{Cable, Fate, Fault, cable};
 
 #[test]
 fn every_byte_arrives_over_a_bad_cable() {
@@ -124,12 +124,16 @@ impl Nic for Fragile {
 }
 
 fn open(nic: impl Nic + 'static, number: u8, drive: Drive) -> Context {
+    Context::open(config(nic, number, drive)).expect("open")
+}
+
+fn config(nic: impl Nic + 'static, number: u8, drive: Drive) -> DeviceConfig {
     let address = |number| std::net::IpAddr::from([192, 0, 2, number]);
     let mac = |number| MacAddr([2, 0, 0, 0, 0, number]);
     let other = 3 - number;
     let neighbours = vec![(address(other), mac(other))];
     let link = Link { mac: mac(number), addresses: vec![address(number)], mtu: 1500, neighbours };
-    Context::open(DeviceConfig::with_nic(Box::new(nic), link).drive(drive)).expect("open")
+    DeviceConfig::with_nic(Box::new(nic), link).drive(drive)
 }
 
 #[test]
@@ -160,6 +164,25 @@ fn an_interface_that_breaks_fails_its_queue_pairs_and_nothing_else() {
         assert_eq!(a.query_port().state, PortState::Down);
         assert_eq!(b.query_port().state, PortState::Active);
     }
+}
+
+#[test]
+fn a_wrapper_sees_every_frame() {
+    let frames = Arc::new(AtomicU8::new(0));
+    let seen = Arc::clone(&frames);
+    let count = move |nic| -> Box<dyn Nic> {
+        let plan = move |_, _: &[u8]| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            Fate::Pass
+        };
+        Box::new(Fault::new(nic, Some(Box::new(plan)), None))
+    };
+    let (left, right) = cable::pair(32, 1800);
+    let a = Context::open(config(left, 1, Drive::Inline).wrap_nic(count)).expect("open");
+    let pair = connect(&a, &open(right, 2, Drive::Inline)).expect("connected");
+    pair.0.qp.post_send(&[SendWr::rdma_write(1, [], Default::default()).signaled()]).expect("a write");
+    succeed(&pair, &pair.0.cq);
+    assert_eq!(frames.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A completion is visible only after the acknowledgement of its message has left, whatever the interface does.
+//! A completion is visible only after the acknowledgement of its message has left, whatever the interface
+//! does.
 
 mod common;
 
@@ -22,7 +23,8 @@ struct Seen {
     queue: OnceLock<CompletionQueue>,
 }
 
-/// A cable that looks at the completion queue of its device whenever it is called, and takes frames only now and then.
+/// A cable that looks at the completion queue of its device whenever it is called, and takes frames only now
+/// and then.
 struct Witness {
     nic: Cable,
     seen: Arc<Seen>,

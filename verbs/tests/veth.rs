@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use common::{ALL, PATIENCE, drive, pattern, region, succeed};
 use uroce::testing::Connected;
 use uroce::{
-    AsyncEvent, Backend, Context, DeviceConfig, Drive, Error, Gid, PortState, QpState, QpType, RecvWr,
-    SendWr, WcStatus,
+    AsyncEvent, Backend, Context, DeviceConfig, Drive, Error, PortState, QpState, QpType, RecvWr, SendWr,
+    WcStatus,
 };
 use uroce_nic::testing::{Namespace, VethPair, skip};
 
@@ -78,7 +78,7 @@ fn every_operation_works_over_af_xdp() {
             for (left, right) in [(LEFT, RIGHT), (VethPair::LEFT_V6, VethPair::RIGHT_V6)] {
                 let pair = connected(&veth, with(left), with(right));
                 exercise(&pair, 300_000);
-                assert_eq!(pair.0.ctx.gid(), Gid::from(left));
+                assert_eq!(pair.0.ctx.gid(), left.into());
             }
         }
     }

@@ -1,7 +1,8 @@
 //! What the examples share: two connected ends, and a way to talk before RDMA does.
 //!
-//! Without arguments an example runs both ends in this process, on an in-memory cable. With the name of an interface it
-//! is the server on that interface, with the name of an interface and the server's address it is the client:
+//! Without arguments an example runs both ends in this process, on an in-memory cable. With the name of an
+//! interface it is the server on that interface, with the name of an interface and the server's address it is
+//! the client:
 //!
 //! ```text
 //! cargo run --example send_recv

@@ -11,8 +11,8 @@ use super::lock;
 use crate::event::AsyncEvent;
 use crate::os::EventFd;
 
-/// Events in order. An event that is already waiting is not queued again, so there are at most as many as there
-/// are objects times kinds.
+/// Events in order. An event that is already waiting is not queued again, so there are at most as many as
+/// there are objects times kinds.
 #[derive(Debug)]
 pub(crate) struct Events {
     queue: Mutex<VecDeque<AsyncEvent>>,

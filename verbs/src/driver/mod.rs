@@ -1,9 +1,9 @@
 //! Who runs the engine, when, and who sleeps meanwhile.
 //!
 //! The engine and its interface are one [`Port`] behind one lock. Posting and polling do not take it: they go
-//! through rings. It is taken for a round of the loop, by the thread that drives or by the application's own calls,
-//! and for control calls. A thread that drives sleeps when there is nothing to do; posting wakes it, which costs a
-//! system call only while it sleeps.
+//! through rings. It is taken for a round of the loop, by the thread that drives or by the application's own
+//! calls, and for control calls. A thread that drives sleeps when there is nothing to do; posting wakes it,
+//! which costs a system call only while it sleeps.
 
 mod clock;
 mod events;

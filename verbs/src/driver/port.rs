@@ -19,8 +19,8 @@ use super::watch::Watch;
 use crate::cq::CqId;
 use crate::event::AsyncEvent;
 
-/// Frames received, and frames sent, in one round: enough to share the cost of a system call, few enough that an
-/// acknowledgement does not wait long.
+/// Frames received, and frames sent, in one round: enough to share the cost of a system call, few enough that
+/// an acknowledgement does not wait long.
 const BUDGET: usize = 64;
 
 /// Frames of one queue pair's turn at most, after which an acknowledgement that it owed has left.
@@ -58,8 +58,8 @@ struct Held {
 pub(crate) enum Pace {
     /// Everything leaves at once.
     Prompt,
-    /// It may leave with the next round, which the caller, who polls in a loop, will start at once: perhaps together
-    /// with what the caller posts in answer, for the price of one system call.
+    /// It may leave with the next round, which the caller, who polls in a loop, will start at once: perhaps
+    /// together with what the caller posts in answer, for the price of one system call.
     Lazy,
 }
 
@@ -130,8 +130,8 @@ impl Port {
         self.watch.as_ref()
     }
 
-    /// One round of the loop. Whatever goes wrong in it becomes an event, never a panic of the caller. `awoken`: the
-    /// driver has slept since the last one.
+    /// One round of the loop. Whatever goes wrong in it becomes an event, never a panic of the caller.
+    /// `awoken`: the driver has slept since the last one.
     pub(crate) fn round(&mut self, now: Instant, awoken: bool, pace: Pace, events: &Events) -> Round {
         while let Some(change) = self.watch.as_mut().and_then(|watch| watch.look(now, awoken)) {
             self.note(change, now, events);
@@ -202,8 +202,8 @@ impl Port {
         Ok(sent)
     }
 
-    /// Whether the acknowledgements of all that was received have left. Queue pairs take turns, so they have when each
-    /// has had its own.
+    /// Whether the acknowledgements of all that was received have left. Queue pairs take turns, so they have
+    /// when each has had its own.
     fn may_publish(&self) -> bool {
         let Held { frames, rounds } = self.held;
         rounds == 0 || frames > self.queue_pairs.len() * TURN || rounds > MAX_HELD
@@ -272,7 +272,8 @@ impl Port {
     fn note_mtu(&self, mtu: u32) {
         if Mtu::for_link(mtu).is_none_or(|possible| possible < self.mtu) {
             let (link, path) = (mtu, self.mtu);
-            tracing::warn!(link, %path, "the interface's MTU has become too small for the path MTU; open the device again");
+            let what_now = "open the device again";
+            tracing::warn!(link, %path, what_now, "the interface's MTU has become too small for the path MTU");
         }
     }
 

@@ -90,8 +90,8 @@ impl CqSignal {
         Poller { signal: self }
     }
 
-    /// Wakes the threads that sleep on the descriptor: one of them took its notification, and there may be more
-    /// than it wanted.
+    /// Wakes the threads that sleep on the descriptor: one of them took its notification, and there may be
+    /// more than it wanted.
     pub(crate) fn wake_pollers(&self) {
         if let Some(event) = self.event.as_ref().filter(|_| self.polling.load(Ordering::SeqCst) > 0) {
             event.add();

@@ -11,8 +11,8 @@ use super::port::Round;
 use crate::error::Error;
 use crate::os::{pin_to, spawn_without_signals};
 
-/// How long the thread keeps looking after the last frame before it sleeps: longer than a peer takes to answer, as
-/// falling asleep and waking cost about as much.
+/// How long the thread keeps looking after the last frame before it sleeps: longer than a peer takes to
+/// answer, as falling asleep and waking cost about as much.
 const COOLDOWN: Duration = Duration::from_micros(80);
 /// Empty rounds after which it offers the core to others on every further one.
 const PATIENCE: u32 = 8;

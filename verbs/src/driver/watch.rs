@@ -22,8 +22,8 @@ impl Watch {
         Ok(Self { changes, name: interface.name.clone(), next: Instant::ZERO })
     }
 
-    /// What has changed, if it is time to look. `awoken`: the driver has slept, perhaps until the descriptor of this
-    /// was readable.
+    /// What has changed, if it is time to look. `awoken`: the driver has slept, perhaps until the descriptor
+    /// of this was readable.
     pub(crate) fn look(&mut self, now: Instant, awoken: bool) -> Option<Change> {
         if now < self.next && !awoken {
             return None;
@@ -35,7 +35,8 @@ impl Watch {
         change
     }
 
-    /// Whether the interface was taken down, rather than having lost its carrier, which may come back any moment.
+    /// Whether the interface was taken down, rather than having lost its carrier, which may come back any
+    /// moment.
     pub(crate) fn was_taken_down(&self) -> bool {
         Interface::find(&self.name).is_ok_and(|interface| !interface.up)
     }

@@ -20,9 +20,9 @@ pub(crate) fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -
     let timeout = timeout.map(timespec);
     let timeout_ptr = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let count = polled.len() as libc::nfds_t;
-    // SAFETY: `polled` is an array of `count` pollfd that lives and is not otherwise used during the call; the
-    // descriptors in it are borrowed, so open; `timeout_ptr` is null or points to a timespec that outlives the
-    // call; a null signal mask leaves the mask as it is.
+    // SAFETY: `polled` is an array of `count` pollfd that lives and is not otherwise used during the call;
+    // the descriptors in it are borrowed, so open; `timeout_ptr` is null or points to a timespec that
+    // outlives the call; a null signal mask leaves the mask as it is.
     let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout_ptr, std::ptr::null()) };
     match checked(ready) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),

@@ -10,9 +10,11 @@ use crate::gid::Gid;
 pub struct AddressVector {
     /// The peer's address.
     pub dgid: Gid,
-    /// Which entry of the port's GID table packets come from; `None`: the address that the device was opened with.
+    /// Which entry of the port's GID table packets come from; `None`: the address that the device was opened
+    /// with.
     pub sgid_index: Option<u32>,
-    /// 20 bits; IPv6 carries it, and it chooses the UDP source port. 0 chooses the port by the queue pair numbers.
+    /// 20 bits; IPv6 carries it, and it chooses the UDP source port. 0 chooses the port by the queue pair
+    /// numbers.
     pub flow_label: u32,
     /// TTL of IPv4, hop limit of IPv6; at least 1.
     pub hop_limit: u8,
@@ -29,8 +31,8 @@ impl AddressVector {
 }
 
 /// Attributes to change with [`QueuePair::modify`](crate::QueuePair::modify), or as
-/// [`QueuePair::query`](crate::QueuePair::query) tells them (`ibv_qp_attr`). Those that are `None` are left alone:
-/// there is no mask beside them.
+/// [`QueuePair::query`](crate::QueuePair::query) tells them (`ibv_qp_attr`). Those that are `None` are left
+/// alone: there is no mask beside them.
 ///
 /// Which are required and which are allowed depends on the transition, as `ibv_modify_qp` has it. For RC:
 ///
@@ -75,7 +77,8 @@ pub struct QpAttr {
     pub max_rd_atomic: Option<u8>,
     /// READ and atomic operations of the peer outstanding here at most.
     pub max_dest_rd_atomic: Option<u8>,
-    /// How long a peer waits when no receive is posted here, as a code of 0 to 31: 12 is 0.64 ms, 0 is 655.36 ms.
+    /// How long a peer waits when no receive is posted here, as a code of 0 to 31: 12 is 0.64 ms, 0 is 655.36
+    /// ms.
     pub min_rnr_timer: Option<u8>,
     /// The peer's queue pair.
     pub dest_qpn: Option<Qpn>,

@@ -7,7 +7,8 @@ use uroce_stack::{PostError as PostErrorKind, SendQueue};
 use crate::driver::Core;
 use crate::wr::SendWr;
 
-/// Send work requests that are posted together, by [`submit`](Self::submit), or not at all, when it is dropped.
+/// Send work requests that are posted together, by [`submit`](Self::submit), or not at all, when it is
+/// dropped.
 ///
 /// ```
 /// # use uroce::*;

@@ -11,8 +11,8 @@ use crate::pd::ProtectionDomain;
 
 /// Makes a queue pair; from [`ProtectionDomain::create_qp`].
 ///
-/// Unless set otherwise it holds 128 sends and 128 receives of one entry each, carries 64 bytes inline, and lets the
-/// peer do nothing with its memory but send to it.
+/// Unless set otherwise it holds 128 sends and 128 receives of one entry each, carries 64 bytes inline, and
+/// lets the peer do nothing with its memory but send to it.
 #[derive(Debug)]
 #[must_use = "nothing is made before `build`"]
 pub struct QpBuilder<'a> {

@@ -23,9 +23,9 @@ use crate::wr::{RecvWr, SendWr};
 
 /// A queue pair (`ibv_qp`).
 ///
-/// Posting takes `&self`; sends and receives have a lock each, so threads may post both at once. Dropping it never
-/// waits for the peer: what is owed to it leaves, what is outstanding never completes. To have everything complete,
-/// go to [`QpState::Err`] first and poll the flushed completions.
+/// Posting takes `&self`; sends and receives have a lock each, so threads may post both at once. Dropping it
+/// never waits for the peer: what is owed to it leaves, what is outstanding never completes. To have
+/// everything complete, go to [`QpState::Err`] first and poll the flushed completions.
 pub struct QueuePair {
     pd: ProtectionDomain,
     qpn: Qpn,
@@ -74,8 +74,8 @@ impl QueuePair {
     /// In [`QpState::Err`] they are accepted and flushed.
     ///
     /// # Errors
-    /// [`PostError`] names the first one that was not accepted and why: the queue is full, the state is neither RTS nor
-    /// SQD nor ERR, or the request does not fit the queue. Those before it are posted.
+    /// [`PostError`] names the first one that was not accepted and why: the queue is full, the state is
+    /// neither RTS nor SQD nor ERR, or the request does not fit the queue. Those before it are posted.
     pub fn post_send(&self, requests: &[SendWr]) -> Result<(), PostError> {
         let mut queue = lock(&self.send);
         let posted = requests.iter().enumerate().try_for_each(|(index, request)| {
@@ -114,8 +114,8 @@ impl QueuePair {
         posted
     }
 
-    /// Collects send work requests that are posted together or not at all (`ibv_wr_start`). Other threads that post
-    /// sends wait meanwhile.
+    /// Collects send work requests that are posted together or not at all (`ibv_wr_start`). Other threads
+    /// that post sends wait meanwhile.
     #[must_use = "nothing is posted before `submit`"]
     pub fn start_send(&self) -> SendBatch<'_> {
         SendBatch::new(lock(&self.send), self.pd.context().core())
@@ -123,11 +123,12 @@ impl QueuePair {
 
     /// Changes its state or attributes (`ibv_modify_qp`).
     ///
-    /// An address vector is resolved to a path first, which may take a second while the kernel asks for a neighbour.
+    /// An address vector is resolved to a path first, which may take a second while the kernel asks for a
+    /// neighbour.
     ///
     /// # Errors
-    /// [`ModifyError`] names missing and disallowed attributes, values out of range, or why the peer's address cannot
-    /// be reached. Nothing was changed.
+    /// [`ModifyError`] names missing and disallowed attributes, values out of range, or why the peer's
+    /// address cannot be reached. Nothing was changed.
     pub fn modify(&self, attr: &QpAttr) -> Result<(), ModifyError> {
         let context = self.pd.context();
         let path = attr.av.as_ref().map(|av| context.resolve(av, self.qpn, attr.dest_qpn)).transpose()?;

@@ -17,10 +17,11 @@ pub struct ConnectionParams {
     pub timeout: u8,
     /// Retries after timeouts and lost packets, 0 to 7. 7 unless set.
     pub retry_cnt: u8,
-    /// Retries when the peer has no receive posted, 0 to 7. 6 unless set; 7 retries for ever, also when the peer has
-    /// simply stopped posting.
+    /// Retries when the peer has no receive posted, 0 to 7. 6 unless set; 7 retries for ever, also when the
+    /// peer has simply stopped posting.
     pub rnr_retry: u8,
-    /// How long the peer waits when no receive is posted here, as a code of 0 to 31. 12, which is 0.64 ms, unless set.
+    /// How long the peer waits when no receive is posted here, as a code of 0 to 31. 12, which is 0.64 ms,
+    /// unless set.
     pub min_rnr_timer: u8,
     /// READ and atomic operations outstanding at the peer at most. 16 unless set; at most what the peer's
     /// `max_dest_rd_atomic` says.
@@ -52,8 +53,8 @@ impl Default for ConnectionParams {
     }
 }
 
-/// A queue pair in INIT: its [`endpoint`](Self::endpoint) can be told to the peer, receives can be posted, and it can be
-/// [connected](Self::connect).
+/// A queue pair in INIT: its [`endpoint`](Self::endpoint) can be told to the peer, receives can be posted,
+/// and it can be [connected](Self::connect).
 #[derive(Debug)]
 pub struct PreparedQueuePair {
     qp: QueuePair,
@@ -74,8 +75,8 @@ impl PreparedQueuePair {
         self
     }
 
-    /// Starts to send with this packet sequence number instead of a random one. For tests: guessing it helps an
-    /// attacker.
+    /// Starts to send with this packet sequence number instead of a random one. For tests: guessing it helps
+    /// an attacker.
     #[must_use]
     pub const fn initial_psn(mut self, psn: Psn) -> Self {
         self.psn = psn;
@@ -102,13 +103,15 @@ impl PreparedQueuePair {
         self.qp.post_recv(requests)
     }
 
-    /// Connects to `peer`, which has to connect to this [`endpoint`](Self::endpoint) in turn: through RTR to RTS.
+    /// Connects to `peer`, which has to connect to this [`endpoint`](Self::endpoint) in turn: through RTR to
+    /// RTS.
     ///
-    /// The first message may leave before the peer is ready: it is repeated until `timeout` times `retry_cnt` is over.
+    /// The first message may leave before the peer is ready: it is repeated until `timeout` times `retry_cnt`
+    /// is over.
     ///
     /// # Errors
-    /// [`Error::Modify`] when the peer's address cannot be reached or a parameter is out of range. The queue pair is
-    /// dropped then.
+    /// [`Error::Modify`] when the peer's address cannot be reached or a parameter is out of range. The queue
+    /// pair is dropped then.
     pub fn connect(self, peer: Endpoint) -> Result<QueuePair, Error> {
         self.qp.modify(&self.ready_to_receive(peer))?;
         self.qp.modify(&self.ready_to_send())?;
