@@ -31,8 +31,11 @@ fn seal(mut frame: Vec<u8>) -> Vec<u8> {
 
 fn seal_checksum(header: &mut [u8]) {
     header[10..12].fill(0);
-    let sum: u32 = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
-    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    let mut sum: u32 = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    let checksum = !sum as u16;
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
