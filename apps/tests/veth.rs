@@ -1,4 +1,5 @@
 //! Two processes in two network namespaces. Needs root and AF_XDP; says loudly when it cannot run.
+#![cfg(feature = "af-xdp")]
 
 mod common;
 
