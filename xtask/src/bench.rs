@@ -10,7 +10,7 @@ use crate::netns::{self, Namespace};
 use crate::packages::Group;
 use crate::process::{Process, output};
 use crate::progress::Progress;
-use crate::{machine, packages, place, process};
+use crate::{command, machine, packages, process};
 
 /// What the comparison takes.
 const RIVAL: Group = Group { reason: "measure UCX over TCP on the same cable", names: &["ucx-utils"] };
@@ -62,9 +62,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(reason) = machine::namespaces_missing() {
         return Err(Failure::new(format!("cannot compare over a cable: {reason}")));
     }
-    progress.say("building the uroce command");
-    let mut build = Command::new("cargo");
-    process::run(build.args(["build", "--release", "-p", "uroce-cli"]).current_dir(place::root()))?;
+    command::build(false, &progress)?;
     netns::sweep();
     let cable = Cable::new()?;
     let mut samples: Vec<Vec<f64>> = FIGURES.iter().map(|_| Vec::new()).collect();
@@ -125,7 +123,7 @@ impl Cable {
     }
 
     fn uroce(&self, arguments: &[&str], field: &str) -> Result<f64> {
-        let program = uroce();
+        let program = command::path();
         let mut server = self.near.command(&program);
         server.args(&arguments[..2]).arg("ep0").args(&arguments[2..]);
         let mut client = self.far.command(&program);
@@ -183,11 +181,7 @@ fn ucx_latency(cable: &Cable) -> Result<f64> {
 }
 
 fn alone(arguments: &[&str], field: &str) -> Result<f64> {
-    number(&output(Command::new(uroce()).args(arguments))?, field)
-}
-
-fn uroce() -> std::path::PathBuf {
-    place::target().join("release/uroce")
+    number(&output(Command::new(command::path()).args(arguments))?, field)
 }
 
 fn number(text: &str, field: &str) -> Result<f64> {

@@ -1,10 +1,11 @@
 //! `cargo xtask demo`: builds the `uroce` command and lets it show every operation.
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::{machine, packages, place, process};
+use crate::{command, machine, packages, process};
 
 /// How to say what came of it.
 #[derive(Debug, clap::Args)]
@@ -22,9 +23,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(reason) = &missing {
         progress.say(format!("over a cable in memory instead of AF_XDP between two processes: {reason}"));
     }
-    progress.say("building the uroce command");
-    process::run(&mut build(missing.is_some()))?;
-    let status = process::status(&mut demo(arguments, missing.is_some()))?;
+    let program = command::build(missing.is_some(), &progress)?;
+    let status = process::status(&mut demo(&program, arguments, missing.is_some()))?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -35,15 +35,8 @@ fn missing(progress: &Progress) -> Option<String> {
     failure.or_else(machine::namespaces_missing)
 }
 
-fn build(portable: bool) -> Command {
-    let mut command = Command::new("cargo");
-    command.args(["build", "--release", "-p", "uroce-cli"]).current_dir(place::root());
-    command.args(portable.then_some("--no-default-features"));
-    command
-}
-
-fn demo(arguments: &Arguments, portable: bool) -> Command {
-    let mut command = Command::new(place::target().join("release/uroce"));
+fn demo(program: &Path, arguments: &Arguments, portable: bool) -> Command {
+    let mut command = Command::new(program);
     command.arg("demo").args(portable.then_some("--cable")).args(arguments.json.then_some("--json"));
     command
 }

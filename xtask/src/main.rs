@@ -11,6 +11,7 @@ use clap::Parser;
 
 mod bench;
 mod cleanup;
+mod command;
 mod conformance;
 mod demo;
 mod error;
