@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use uroce_stack::wire::{MacAddr, Mtu, Path, Psn, Qpn};
 use uroce_stack::{
     Access, Completion, CompletionReader, Config, Engine, Gather, Instant, NewQp, QpAttr, QpInit, QpState,
-    QpType, RecvQueue, Region, RemoteAddr, SendFlags, SendOp, SendQueue, SendWr, Sge, WcStatus,
+    QpType, Recipient, RecvQueue, Region, RemoteAddr, SendFlags, SendOp, SendQueue, SendWr, Sge, WcStatus,
 };
 
 /// Frames that cross before the other end looks, as a driver's batch would have them.
@@ -102,7 +102,7 @@ impl Pair {
         while self.posted < end {
             let signaled = (self.posted + 1).is_multiple_of(SIGNAL_EVERY);
             let flags = if signaled { SendFlags::SIGNALED } else { SendFlags::empty() };
-            let wr = SendWr { wr_id: self.posted, op, flags, data: Gather::Sges(&sge) };
+            let wr = SendWr { wr_id: self.posted, op, flags, data: Gather::Sges(&sge), to: Recipient::Peer };
             if local.send.push(&wr).is_err() {
                 break;
             }
@@ -156,18 +156,18 @@ impl End {
         let mut engine = Engine::new(Config::new([seed; 32], Mtu::B4096)).expect("the default configuration");
         let pd = engine.alloc_pd().expect("a protection domain");
         let region = Region::alloc(size);
-        let keys = engine.register_mr(pd, region.clone(), region.addr(), Access::all()).expect("a region");
+        let keys = engine
+            .register_mr(pd, region.clone(), region.addr(), Access::LOCAL_WRITE | Access::REMOTE)
+            .expect("a region");
         let (cq, completions) = engine.create_cq(4096).expect("a completion queue");
         let init = QpInit {
-            qp_type: QpType::Rc,
-            send_cq: cq,
-            recv_cq: cq,
             max_send_wr: DEPTH,
             max_recv_wr: DEPTH * 2,
             max_send_sge: 1,
             max_recv_sge: 1,
             max_inline_data: 0,
             sq_sig_all: false,
+            ..QpInit::new(QpType::Rc, cq, cq)
         };
         let NewQp { qpn, send, recv } = engine.create_qp(pd, &init).expect("a queue pair");
         Self { engine, qpn, send, recv, completions, region, key: keys.lkey }
@@ -178,7 +178,7 @@ impl End {
         let init = QpAttr {
             port: Some(1),
             pkey_index: Some(0),
-            access: Some(Access::all()),
+            access: Some(Access::LOCAL_WRITE | Access::REMOTE),
             ..QpAttr::to(QpState::Init)
         };
         let rtr = QpAttr {

@@ -186,7 +186,10 @@ pub enum Mode {
         multi_buffer: bool,
     },
     /// An AF_PACKET socket.
-    AfPacket,
+    AfPacket {
+        /// Whether consecutive frames of a flow leave as one, for the kernel or the interface to take apart.
+        offload: bool,
+    },
     /// An in-memory cable.
     Cable,
 }
@@ -199,7 +202,8 @@ impl fmt::Display for Mode {
                 let single = if *multi_buffer { "" } else { ", single buffer" };
                 write!(f, "AF_XDP {attach} {copy}{single}")
             }
-            Self::AfPacket => f.write_str("AF_PACKET"),
+            Self::AfPacket { offload: true } => f.write_str("AF_PACKET segmentation offload"),
+            Self::AfPacket { offload: false } => f.write_str("AF_PACKET"),
             Self::Cable => f.write_str("cable"),
         }
     }

@@ -21,6 +21,8 @@
 //! both from any thread. Only what asks the kernel later by interface (routes, neighbours, opening another
 //! queue) must again happen inside.
 
+mod flow;
+
 use std::fmt;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -31,6 +33,8 @@ use std::time::Duration;
 
 use crate::host::{Address, Interface};
 use crate::sys;
+
+pub use flow::{Flow, take_udp_checksum};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 

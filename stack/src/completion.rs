@@ -2,7 +2,7 @@
 
 use bitflags::bitflags;
 
-use crate::wire::Qpn;
+use crate::wire::{MacAddr, Qpn};
 
 /// How a work request ended; the values of `ibv_wc_status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -89,6 +89,16 @@ pub enum WcOpcode {
     CompSwap = 3,
     /// FETCH_ADD.
     FetchAdd = 4,
+    /// A memory window was bound.
+    BindMw = 5,
+    /// A local key was invalidated.
+    LocalInv = 6,
+    /// FLUSH.
+    Flush = 8,
+    /// ATOMIC WRITE.
+    AtomicWrite = 9,
+    /// A region was fast-registered; no value of `ibv_wc_opcode` exists, this is the next that is free.
+    RegMr = 10,
     /// A received SEND.
     Recv = 128,
     /// A received RDMA WRITE with immediate.
@@ -123,10 +133,14 @@ pub struct Completion {
     pub byte_len: u32,
     /// The immediate that came with the message, in host order.
     pub immediate: Option<u32>,
+    /// The local key that the message invalidated.
+    pub invalidated_rkey: Option<u32>,
     /// The local queue pair.
     pub qp_num: Qpn,
     /// The queue pair that sent the message; on connected services the peer.
     pub src_qp: Qpn,
+    /// Who sent the frame, for datagrams: an answer goes back there.
+    pub source_mac: Option<MacAddr>,
     /// What else is known.
     pub flags: WcFlags,
     /// An implementation's own error detail: the AETH syndrome of the NAK that failed the request, else 0.

@@ -41,6 +41,10 @@ counters! {
     RxReadRequests = "rx_read_requests",
     /// Atomic requests received.
     RxAtomicRequests = "rx_atomic_requests",
+    /// ATOMIC WRITE requests received.
+    RxAtomicWriteRequests = "rx_atomic_write_requests",
+    /// FLUSH requests received.
+    RxFlushRequests = "rx_flush_requests",
     /// Requests received again and not executed again.
     DuplicateRequest = "duplicate_request",
     /// Request packets that arrived ahead of their turn.
@@ -107,6 +111,22 @@ counters! {
     WrongSource = "rx_wrong_source",
     /// Packets with a P_Key that does not match.
     BadPkey = "bad_pkey_cntr",
+    /// Datagrams with a Q_Key that does not match.
+    BadQkey = "qkey_viol_cntr",
+    /// Datagrams for an address that is not ours.
+    WrongDestination = "rx_wrong_destination",
+    /// Multicast datagrams for a group without members here.
+    NoGroup = "rx_no_multicast_group",
+    /// Multicast datagrams delivered; one for each member.
+    MulticastDelivered = "rx_multicast_delivered",
+    /// Messages of unreliable services that found no receive posted.
+    NoReceive = "rx_no_receive",
+    /// Datagrams longer than their receive.
+    TooLong = "rx_too_long",
+    /// Messages of unreliable connections that lost a packet and were dropped.
+    LostMessage = "rx_lost_message",
+    /// Packets of unreliable connections that break the protocol or ask for memory that they may not have.
+    UcRefused = "rx_uc_refused",
     /// Requests ahead of a gap that was reported already.
     GapDropped = "rx_gap_dropped",
     /// Duplicates of READ or atomic requests that nothing is kept of, or that ask for other memory.
@@ -140,6 +160,20 @@ impl Counters {
     pub(crate) const fn add(&mut self, counter: Counter) {
         let value = &mut self.0[counter as usize];
         *value = value.wrapping_add(1);
+    }
+}
+
+/// The counters of the engine and of one of its queue pairs.
+#[derive(Debug)]
+pub(crate) struct Tally<'a> {
+    pub(crate) engine: &'a mut Counters,
+    pub(crate) queue_pair: &'a mut Counters,
+}
+
+impl Tally<'_> {
+    pub(crate) const fn add(&mut self, counter: Counter) {
+        self.engine.add(counter);
+        self.queue_pair.add(counter);
     }
 }
 

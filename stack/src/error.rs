@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::qp::{AttrMask, QpState};
+use crate::wire::Qpn;
 
 /// Why a control call was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -94,6 +95,24 @@ pub enum ModifyError {
         /// What it is.
         actual: QpState,
     },
+    /// Another queue pair of this device is connected to that queue pair already: packets do not say who sent them, so
+    /// two of them would take each other's.
+    #[error(
+        "queue pair {other} is connected to queue pair {peer} at that address already; connect to another one, or \
+         destroy it first"
+    )]
+    PeerTaken {
+        /// The queue pair that both want.
+        peer: Qpn,
+        /// The one that has it.
+        other: Qpn,
+    },
+    /// A Q_Key with bit 31 set on a device that was not opened for privileged use.
+    #[error(
+        "Q_Key {0:#010x} has bit 31 set, which lets datagrams reach management queue pairs: clear the bit, or open \
+         the device with controlled Q_Keys allowed"
+    )]
+    ControlledQkey(u32),
     /// Source and destination of the path are of different address families.
     #[error("the path mixes IPv4 and IPv6 addresses")]
     Path,

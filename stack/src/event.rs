@@ -1,6 +1,6 @@
 //! Asynchronous events: what `ibv_get_async_event` reports.
 
-use crate::engine::Cq;
+use crate::engine::{Cq, Srq};
 use crate::wire::Qpn;
 
 /// Something that no completion tells.
@@ -18,6 +18,10 @@ pub enum AsyncEvent {
     CommEst(Qpn),
     /// The send queue has drained after a transition to SQD that asked to be told.
     SqDrained(Qpn),
+    /// A queue pair on a shared receive queue is in error and takes no more receives from it.
+    QpLastWqeReached(Qpn),
+    /// A shared receive queue holds fewer receives than its limit, which is 0 from now on: set it again to be told again.
+    SrqLimitReached(Srq),
 }
 
 impl AsyncEvent {
@@ -25,12 +29,13 @@ impl AsyncEvent {
     #[must_use]
     pub const fn queue_pair(&self) -> Option<Qpn> {
         match *self {
-            Self::CqErr(_) => None,
+            Self::CqErr(_) | Self::SrqLimitReached(_) => None,
             Self::QpFatal(qpn)
             | Self::QpReqErr(qpn)
             | Self::QpAccessErr(qpn)
             | Self::CommEst(qpn)
-            | Self::SqDrained(qpn) => Some(qpn),
+            | Self::SqDrained(qpn)
+            | Self::QpLastWqeReached(qpn) => Some(qpn),
         }
     }
 }

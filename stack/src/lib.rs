@@ -48,11 +48,14 @@ pub use access::Access;
 pub use completion::{Completion, WcFlags, WcOpcode, WcStatus};
 pub use config::{Config, Limits};
 pub use counters::{Counter, Counters};
-pub use engine::{Cq, Engine, NewQp, Pd};
+pub use engine::{Cq, Engine, NewQp, Pd, Srq, SrqAttr, SrqInit, Xrcd};
 pub use error::{Error, ModifyError, PostError};
 pub use event::AsyncEvent;
-pub use memory::{MrKeys, Region};
-pub use qp::{AttrMask, QpAttr, QpInit, QpState, QpType};
-pub use queue::{CompletionReader, RecvQueue, SendQueue};
+pub use memory::{MrKeys, MwType, Region, Reregister};
+pub use qp::{AddressHandle, AttrMask, QpAttr, QpInit, QpState, QpType};
+pub use queue::{CompletionReader, RecvQueue, SendQueue, SharedRecvQueue};
 pub use time::Instant;
-pub use work::{Gather, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
+pub use work::{
+    BindMw, FlushPlacement, FlushScope, Gather, Recipient, RegisterMr, RemoteAddr, SendFlags, SendOp, SendWr,
+    Sge,
+};

@@ -23,6 +23,8 @@ pub enum AsyncEvent {
     CommEst(Qpn),
     /// The send queue has drained after a transition to SQD that asked to be told.
     SqDrained(Qpn),
+    /// A queue pair on a shared receive queue is in error and takes no more receives from it.
+    QpLastWqeReached(Qpn),
     /// The device is gone or its driver failed: every queue pair is in error, and none will work again. Drop
     /// the context and open another.
     DeviceFatal,
@@ -43,7 +45,8 @@ impl AsyncEvent {
             | Self::QpReqErr(qpn)
             | Self::QpAccessErr(qpn)
             | Self::CommEst(qpn)
-            | Self::SqDrained(qpn) => Some(qpn),
+            | Self::SqDrained(qpn)
+            | Self::QpLastWqeReached(qpn) => Some(qpn),
             _ => None,
         }
     }

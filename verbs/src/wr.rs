@@ -204,7 +204,7 @@ impl SendWr {
             return Err(uroce_stack::PostError::Invalid(why));
         }
         let (wr_id, op, flags) = (self.wr_id, self.op, self.flags);
-        Ok(uroce_stack::SendWr { wr_id, op, flags, data: self.data.gather() })
+        Ok(uroce_stack::SendWr { wr_id, op, flags, data: self.data.gather(), to: uroce_stack::Recipient::Peer })
     }
 
     fn new(wr_id: u64, op: SendOp, sges: impl Into<SgeList>) -> Self {

@@ -3,10 +3,23 @@
 //! The kernel gives us a copy of each frame and goes on with its own. So that it does not answer our peers with
 //! "port unreachable", a UDP socket that discards everything is bound to port 4791 of each address.
 //!
-//! One system call a frame: simple, and no figure of this crate is measured with it.
+//! Consecutive frames of one flow go to the kernel as one of up to 64 KiB, where it takes such frames (Linux 6.2) and
+//! the peer is known to take them (module `peers`). It passes through the kernel, and through a veth pair, whole, for
+//! little more than the cost of one; on other interfaces the kernel or the interface makes the frames of it that it
+//! holds. What arrives whole is taken apart here. Either way the frames that are shown are those that were sent, but for
+//! the UDP checksum, which nobody reads.
 
 mod filter;
+mod headers;
+mod inbox;
+mod outbox;
+mod peers;
+mod run;
 mod socket;
+mod split;
+#[cfg(test)]
+mod tests;
+mod vnet;
 
 use std::cell::Cell;
 use std::io;
@@ -15,12 +28,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use crate::host::Interface;
-use crate::{Mode, Nic, NicStats, OpenError, ROCE_PORT, RxFrame, sys};
+use crate::{Mode, Nic, NicStats, OpenError, ROCE_PORT, RxFrame, probe, sys};
+use inbox::Inbox;
+use outbox::Outbox;
 
 /// Bytes of a VLAN tag.
 const TAG: usize = 4;
 /// Room for a burst of received frames; the default holds about a hundred.
 const RECEIVE_BUFFER: libc::c_int = 8 << 20;
+/// Room for frames that the interface has not taken yet; the default holds three of 64 KiB.
+const SEND_BUFFER: libc::c_int = 4 << 20;
 
 /// How long a flush waits for room in the socket; a frame that finds none until then leaves with a later flush.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(10);
@@ -31,11 +48,10 @@ pub struct AfPacket {
     socket: OwnedFd,
     /// Hold the port of each address as long as we are open.
     _reserved: Vec<UdpSocket>,
-    /// Frames are read behind the room for a tag.
-    received: Box<[u8]>,
-    to_send: Box<[u8]>,
-    /// Length of the frame in `to_send` that found no room.
-    waiting: Option<usize>,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// The kernel takes frames that hold several.
+    offload: bool,
     lost: Cell<u64>,
     stats: NicStats,
 }
@@ -53,14 +69,14 @@ impl AfPacket {
         let socket = socket::open(interface.index).map_err(OpenError::io("open an AF_PACKET socket"))?;
         let reserved =
             addresses.iter().map(|&address| reserve(address, interface.index)).collect::<Result<_, _>>()?;
-        enlarge_receive_buffer(socket.as_fd());
+        enlarge_buffers(socket.as_fd());
         let max_frame = interface.mtu as usize + 14 + TAG;
         Ok(Self {
             socket,
             _reserved: reserved,
-            received: vec![0; TAG + max_frame].into(),
-            to_send: vec![0; max_frame].into(),
-            waiting: None,
+            inbox: Inbox::new(max_frame),
+            outbox: Outbox::new(max_frame),
+            offload: kernel_segments(),
             lost: Cell::new(0),
             stats: NicStats::default(),
         })
@@ -74,90 +90,89 @@ impl AfPacket {
         Ok(())
     }
 
-    /// Reads one frame and shows it; false when there is none.
-    fn receive_one(&mut self, deliver: &mut dyn FnMut(RxFrame<'_>)) -> io::Result<Option<bool>> {
-        let got = match socket::receive(self.socket.as_fd(), &mut self.received[TAG..]) {
-            Ok(got) => got,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+    /// Reads what is there; false when there is nothing more to read after it.
+    fn receive(&mut self) -> io::Result<bool> {
+        match self.inbox.fill(self.socket.as_fd()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             // The interface went down or away.
-            Err(_) => return self.check_alive().map(|()| None),
-        };
-        if got.outgoing {
-            return Ok(Some(false));
+            Err(_) => self.check_alive().map(|()| false),
+            more => more,
         }
-        if got.truncated {
-            self.stats.rx_oversize += 1;
-            return Ok(Some(false));
-        }
-        let frame = with_tag(&mut self.received[..TAG + got.length], got.tag);
-        self.stats.rx_frames += 1;
-        self.stats.rx_bytes += frame.len() as u64;
-        deliver(RxFrame::linear(frame));
-        Ok(Some(true))
     }
 
-    /// Sends the frame in the buffer; false when it must wait.
-    fn send_one(&mut self, length: usize) -> io::Result<bool> {
-        match socket::send(self.socket.as_fd(), &self.to_send[..length]) {
+    /// Sends what waits longest; false when it must wait on.
+    fn send(&mut self) -> io::Result<bool> {
+        let socket = self.socket.as_fd();
+        let (sent, result) = match self.offload {
+            true => self.outbox.send(socket, &self.inbox.peers),
+            false => self.outbox.send_plain(socket),
+        };
+        match result {
             Ok(()) => {
-                self.stats.tx_frames += 1;
-                self.stats.tx_bytes += length as u64;
-                Ok(true)
+                self.stats.tx_frames += sent.frames as u64;
+                self.stats.tx_bytes += sent.bytes as u64;
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            // The kernel does not know such frames: they leave one by one from now on.
+            Err(error) if sent.frames > 1 && error.raw_os_error() == Some(libc::EINVAL) => {
+                self.offload = false;
+                return Ok(true);
+            }
             Err(_) => {
                 self.check_alive()?;
-                self.stats.tx_dropped += 1;
-                Ok(true)
+                self.stats.tx_dropped += sent.frames as u64;
             }
         }
+        self.outbox.release(sent);
+        Ok(true)
     }
 
-    /// Sends the frame that found no room before; false when it still does not.
-    fn send_waiting(&mut self) -> io::Result<bool> {
-        let Some(length) = self.waiting.take() else { return Ok(true) };
-        let sent = self.send_one(length)?;
-        self.waiting = (!sent).then_some(length);
-        Ok(sent)
+    /// Sends until nothing waits; false when something must wait on.
+    fn send_all(&mut self) -> io::Result<bool> {
+        while !self.outbox.is_empty() {
+            if !self.send()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
 impl Nic for AfPacket {
     fn rx(&mut self, budget: usize, deliver: &mut dyn FnMut(RxFrame<'_>)) -> io::Result<usize> {
-        let mut count = 0;
-        while count < budget {
-            match self.receive_one(deliver)? {
-                Some(shown) => count += usize::from(shown),
-                None => break,
+        let (mut count, mut more) = (0, true);
+        loop {
+            count += self.inbox.show(budget - count, &mut self.stats, deliver);
+            if count == budget || !more {
+                return Ok(count);
             }
+            more = self.receive()?;
         }
-        Ok(count)
     }
 
     fn tx(&mut self, budget: usize, fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>) -> io::Result<usize> {
         for count in 0..budget {
-            if !self.send_waiting()? {
+            while self.outbox.is_full() {
+                if !self.send()? {
+                    return Ok(count);
+                }
+            }
+            if !self.outbox.fill(fill) {
                 return Ok(count);
             }
-            let Some(length) = fill(&mut self.to_send) else { return Ok(count) };
-            assert!(
-                length > 0 && length <= self.to_send.len(),
-                "a filled frame of {length} bytes is not within its buffer"
-            );
-            self.waiting = Some(length);
         }
         Ok(budget)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if !self.send_waiting()? && sys::wait_writable(self.socket.as_fd(), FLUSH_PATIENCE)? {
-            self.send_waiting()?;
+        if !self.send_all()? && sys::wait_writable(self.socket.as_fd(), FLUSH_PATIENCE)? {
+            self.send_all()?;
         }
         Ok(())
     }
 
     fn max_frame(&self) -> usize {
-        self.to_send.len()
+        self.outbox.max_frame()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -171,18 +186,13 @@ impl Nic for AfPacket {
     }
 
     fn mode(&self) -> Mode {
-        Mode::AfPacket
+        Mode::AfPacket { offload: self.offload }
     }
 }
 
-/// Puts a tag that the kernel took out back in its place. The frame starts behind the room for one.
-fn with_tag(buffer: &mut [u8], tag: Option<(u16, u16)>) -> &[u8] {
-    const MACS: usize = 12;
-    let Some((kind, control)) = tag else { return &buffer[TAG..] };
-    buffer.copy_within(TAG..TAG + MACS, 0);
-    buffer[MACS..MACS + 2].copy_from_slice(&kind.to_be_bytes());
-    buffer[MACS + 2..MACS + 4].copy_from_slice(&control.to_be_bytes());
-    buffer
+/// Whether the kernel takes apart frames that hold several datagrams, as it does since Linux 6.2.
+fn kernel_segments() -> bool {
+    probe::kernel_version().is_ok_and(|(major, minor, _)| (major, minor) >= (6, 2))
 }
 
 fn reserve(address: IpAddr, interface: u32) -> Result<UdpSocket, OpenError> {
@@ -198,24 +208,15 @@ fn reserve(address: IpAddr, interface: u32) -> Result<UdpSocket, OpenError> {
     Ok(socket)
 }
 
-/// A larger buffer only loses fewer frames, so a refusal is no harm.
-fn enlarge_receive_buffer(socket: BorrowedFd<'_>) {
-    let forced = sys::set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER);
-    if forced.is_err() {
-        let _ = sys::set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_taken_out_is_put_back() {
-        let mut buffer: Vec<u8> = [0; 4].into_iter().chain(1..=20).collect();
-        assert_eq!(with_tag(&mut buffer.clone(), None), (1..=20).collect::<Vec<u8>>());
-        let tagged = with_tag(&mut buffer, Some((0x8100, 0x6005)));
-        let expected: Vec<u8> = (1..=12).chain([0x81, 0, 0x60, 5]).chain(13..=20).collect();
-        assert_eq!(tagged, expected);
+/// Larger buffers only lose fewer frames and wait less often, so a refusal is no harm.
+fn enlarge_buffers(socket: BorrowedFd<'_>) {
+    let buffers = [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER),
+    ];
+    for (forced, allowed, bytes) in buffers {
+        if sys::set_option(socket, libc::SOL_SOCKET, forced, &bytes).is_err() {
+            let _ = sys::set_option(socket, libc::SOL_SOCKET, allowed, &bytes);
+        }
     }
 }

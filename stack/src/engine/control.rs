@@ -1,35 +1,23 @@
-//! Control calls: objects made, changed, destroyed.
+//! Control calls: the engine itself, protection domains, completion queues, events.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
 
 use super::deadlines::Deadlines;
-use super::{Cq, Cqs, Engine, Events, Pd, Ready};
-use crate::access::Access;
+use super::{Cq, Cqs, Engine, Events, Groups, Numbers, Pd, Ready, Srqs};
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
-use crate::error::{Error, ModifyError};
+use crate::error::Error;
 use crate::event::AsyncEvent;
-use crate::memory::{Keys, Memory, MrKeys, Region};
-use crate::qp::{Qp, QpAttr, QpInit};
-use crate::queue::{
-    CompletionReader, Doorbell, Doorbells, QpShared, QueueCaps, RecvQueue, SendQueue, recv_ring, send_ring,
-};
+use crate::memory::{Keys, Memory};
+use crate::qp::Port;
+use crate::queue::{CompletionReader, Doorbells};
 use crate::rng::Rng;
 use crate::slab::Slab;
-use crate::time::Instant;
-use crate::wire::Qpn;
 
 /// The first and last queue pair numbers that may be handed out: 0 and 1 are for management, 0xFFFFFF is multicast.
 const QPNS: core::ops::Range<u32> = 2..0xFF_FFFF;
-
-/// A new queue pair, in RESET.
-#[derive(Debug)]
-pub struct NewQp {
-    /// Its number.
-    pub qpn: Qpn,
-    /// The application's half of its send queue.
-    pub send: SendQueue,
-    /// The application's half of its receive queue.
-    pub recv: RecvQueue,
-}
 
 impl Engine {
     /// An engine without any object.
@@ -41,12 +29,21 @@ impl Engine {
         let limits = &config.limits;
         Ok(Self {
             rng: Rng::new(config.seed),
-            pds: hashbrown::HashSet::new(),
-            next_pd: 0,
+            port: Port {
+                mtu: config.port_mtu,
+                rxe_flush_icrc: config.rxe_flush_icrc,
+                controlled_qkeys: config.controlled_qkeys,
+            },
+            pds: Numbers::new("protection domain", limits.max_pd),
+            xrcds: Numbers::new("XRC domain", limits.max_xrcd),
             qps: Slab::new(limits.max_qp),
             qpns: Keys::default(),
-            memory: Memory::new(limits.max_mr),
+            qp_counters: Vec::new(),
+            memory: Memory::new(limits.max_mr, limits.max_mw),
             cqs: Cqs::new(limits.max_cq),
+            srqs: Srqs::new(limits.max_srq),
+            groups: Groups::default(),
+            addresses: Vec::new(),
             counters: Counters::default(),
             events: Events::default(),
             deadlines: Deadlines::new(),
@@ -68,54 +65,20 @@ impl Engine {
     /// # Errors
     /// When there are as many as the limits allow.
     pub fn alloc_pd(&mut self) -> Result<Pd, Error> {
-        let limit = self.config.limits.max_pd;
-        if self.pds.len() as u64 >= u64::from(limit) {
-            return Err(Error::Exhausted { what: "protection domain", limit });
-        }
-        while !self.pds.insert(Pd(self.next_pd)) {
-            self.next_pd = self.next_pd.wrapping_add(1);
-        }
-        let pd = Pd(self.next_pd);
-        self.next_pd = self.next_pd.wrapping_add(1);
-        Ok(pd)
+        self.pds.take().map(Pd)
     }
 
     /// Ends a protection domain.
     ///
     /// # Errors
-    /// [`Error::Busy`] while regions or queue pairs belong to it.
+    /// [`Error::Busy`] while regions, windows, queue pairs or shared receive queues belong to it.
     pub fn dealloc_pd(&mut self, pd: Pd) -> Result<(), Error> {
         self.check_pd(pd)?;
-        if self.memory.uses(pd) || self.qps.iter().any(|qp| qp.pd() == pd) {
+        if self.memory.uses(pd) || self.srqs.uses_pd(pd) || self.qps.iter().any(|qp| qp.pd() == pd) {
             return Err(Error::Busy("protection domain"));
         }
-        self.pds.remove(&pd);
+        self.pds.release(pd.0);
         Ok(())
-    }
-
-    /// Registers memory; its first byte gets the address `iova`.
-    ///
-    /// # Errors
-    /// When remote write or atomic access is asked for without local write, when the addresses pass 2^64, or when
-    /// there are as many regions as the limits allow.
-    pub fn register_mr(
-        &mut self,
-        pd: Pd,
-        region: Region,
-        iova: u64,
-        access: Access,
-    ) -> Result<MrKeys, Error> {
-        self.check_pd(pd)?;
-        self.memory.register(&mut self.rng, pd, region, iova, access)
-    }
-
-    /// Revokes a region and hands it back. When this returns, no byte of it is touched any more: work requests that
-    /// name it fail, and peers that do get a NAK.
-    ///
-    /// # Errors
-    /// When there is no such region.
-    pub fn deregister_mr(&mut self, lkey: u32) -> Result<Region, Error> {
-        self.memory.deregister(lkey)
     }
 
     /// A new completion queue of at least `cqe` entries, and the application's half of it.
@@ -132,7 +95,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Busy`] while queue pairs complete on it.
     pub fn destroy_cq(&mut self, cq: Cq) -> Result<(), Error> {
-        if self.qps.iter().any(|qp| qp.init().send_cq == cq || qp.init().recv_cq == cq) {
+        if self.srqs.uses_cq(cq) || self.qps.iter().any(|qp| qp.init().completes_on(cq)) {
             return Err(Error::Busy("completion queue"));
         }
         self.cqs.destroy(cq)?;
@@ -140,75 +103,28 @@ impl Engine {
         Ok(())
     }
 
-    /// A new queue pair, in RESET, with a number that nobody can guess.
+    /// Gives a completion queue room for at least `cqe` entries, also while completions arrive. `reader` is the
+    /// application's half of it.
     ///
     /// # Errors
-    /// When a size is above its limit, when an object it names does not exist, or when there are as many queue pairs
-    /// as the limits, or the range of numbers, allow.
-    pub fn create_qp(&mut self, pd: Pd, init: &QpInit) -> Result<NewQp, Error> {
-        self.check_pd(pd)?;
-        check_init(init, &self.config.limits)?;
-        if !self.cqs.contains(init.send_cq) || !self.cqs.contains(init.recv_cq) {
-            return Err(Error::NotFound("completion queue"));
-        }
-        let exhausted = Error::Exhausted { what: "queue pair", limit: self.config.limits.max_qp };
-        let place = self.qps.vacant().ok_or_else(|| exhausted.clone())?;
-        let range = self.config.qpns.clone();
-        let number = self.qpns.insert(&mut self.rng, range.start, range.end, place).ok_or(exhausted)?;
-        Ok(self.insert_qp(place, Qpn::new(number), pd, *init))
+    /// When `cqe` is 0 or above the limit, or when more completions than that wait in the queue; it is as it was then.
+    pub fn resize_cq(&mut self, cq: Cq, reader: &mut CompletionReader, cqe: u32) -> Result<(), Error> {
+        check_range("cqe", cqe, 1, self.config.limits.max_cqe)?;
+        self.cqs.resize(cq, reader, cqe)
     }
 
-    fn insert_qp(&mut self, place: u32, qpn: Qpn, pd: Pd, init: QpInit) -> NewQp {
-        let shared = QpShared::new(Doorbell::new(&self.doorbells, place));
-        let caps = QueueCaps {
-            max_send_sge: init.max_send_sge as usize,
-            max_recv_sge: init.max_recv_sge as usize,
-            max_inline_data: init.max_inline_data as usize,
-            max_msg_sz: self.config.limits.max_msg_sz,
-        };
-        let (send, sq) = send_ring(init.max_send_wr, caps, &shared);
-        let (recv, rq) = recv_ring(init.max_recv_wr, caps, &shared);
-        let ident = self.rng.next_u32() as u16;
-        self.qps.insert(Qp::new(qpn, pd, init, (sq, rq), shared, self.config.window, ident));
-        self.deadlines.grow(place + 1);
-        self.ready.grow(place + 1);
-        NewQp { qpn, send, recv }
-    }
-
-    /// Changes attributes and state of a queue pair.
+    /// Moderates the notifications of a completion queue: one is given when `count` completions have come since the
+    /// last, or `period` after the first of them, whichever is earlier. A `count` of 0 or 1 ends moderation.
     ///
     /// # Errors
-    /// When the state machine or its attribute tables forbid it, or a value is out of range; nothing is changed.
-    pub fn modify_qp(&mut self, now: Instant, qpn: Qpn, attr: &QpAttr) -> Result<(), ModifyError> {
-        let place = self.qpns.get(qpn.get()).ok_or(ModifyError::NotFound)?;
-        let (limits, port_mtu) = (self.config.limits.clone(), self.config.port_mtu);
-        let (qp, mut env) = self.split(place, now);
-        qp.ok_or(ModifyError::NotFound)?.modify(&mut env, attr, &limits, port_mtu)?;
-        self.settle(place);
-        Ok(())
+    /// When there is no such queue.
+    pub fn modify_cq(&mut self, cq: Cq, count: u16, period: Duration) -> Result<(), Error> {
+        self.cqs.moderate(cq, count, period)
     }
 
-    /// The attributes of a queue pair as they stand, its true state first of all.
-    ///
-    /// # Errors
-    /// When there is no such queue pair.
-    pub fn query_qp(&self, qpn: Qpn) -> Result<(QpAttr, QpInit), Error> {
-        let qp = self.qpns.get(qpn.get()).and_then(|place| self.qps.get(place));
-        let qp = qp.ok_or(Error::NotFound("queue pair"))?;
-        Ok((qp.attr(), *qp.init()))
-    }
-
-    /// Ends a queue pair. What is posted ends without completions; completions that exist stay.
-    ///
-    /// # Errors
-    /// When there is no such queue pair.
-    pub fn destroy_qp(&mut self, qpn: Qpn) -> Result<(), Error> {
-        let place = self.qpns.remove(qpn.get()).ok_or(Error::NotFound("queue pair"))?;
-        let mut qp = self.qps.remove(place).ok_or(Error::NotFound("queue pair"))?;
-        qp.destroy();
-        self.deadlines.set(place, None);
-        self.events.forget(|event| event.queue_pair() == Some(qpn));
-        Ok(())
+    /// Tells the addresses of the interface: datagrams to others are dropped, so without any no datagram arrives.
+    pub fn set_addresses(&mut self, addresses: &[IpAddr]) {
+        self.addresses = addresses.to_vec();
     }
 
     /// The oldest asynchronous event that was not fetched.
@@ -216,8 +132,8 @@ impl Engine {
         self.events.next()
     }
 
-    fn check_pd(&self, pd: Pd) -> Result<(), Error> {
-        if self.pds.contains(&pd) { Ok(()) } else { Err(Error::NotFound("protection domain")) }
+    pub(super) fn check_pd(&self, pd: Pd) -> Result<(), Error> {
+        self.pds.check(pd.0)
     }
 }
 
@@ -232,20 +148,14 @@ fn check_config(config: &Config) -> Result<(), Error> {
     check_range("max_msg_sz", max_msg_sz, 1, 1 << 31)?;
     check_range("max_qp_rd_atom", rd_atom.into(), 0, 128)?;
     check_range("max_qp_init_rd_atom", init_rd_atom.into(), 0, 128)?;
+    check_range("max_srq_wr", config.limits.max_srq_wr, 1, 1 << 20)?;
+    check_range("max_srq_sge", config.limits.max_srq_sge, 1, 32)?;
     check_range("window", config.window, 1, 1 << 16)?;
     check_range("the first queue pair number", config.qpns.start, QPNS.start, QPNS.end - 1)?;
     check_range("the end of the queue pair numbers", config.qpns.end, config.qpns.start + 1, QPNS.end)
 }
 
-fn check_init(init: &QpInit, limits: &Limits) -> Result<(), Error> {
-    check_range("max_send_wr", init.max_send_wr, 0, limits.max_qp_wr)?;
-    check_range("max_recv_wr", init.max_recv_wr, 0, limits.max_qp_wr)?;
-    check_range("max_send_sge", init.max_send_sge, 0, limits.max_sge)?;
-    check_range("max_recv_sge", init.max_recv_sge, 0, limits.max_sge)?;
-    check_range("max_inline_data", init.max_inline_data, 0, limits.max_inline_data)
-}
-
-fn check_range(what: &'static str, found: u32, low: u32, high: u32) -> Result<(), Error> {
+pub(super) fn check_range(what: &'static str, found: u32, low: u32, high: u32) -> Result<(), Error> {
     if (low..=high).contains(&found) {
         return Ok(());
     }

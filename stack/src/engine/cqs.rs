@@ -2,11 +2,13 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::completion::{Completion, WcStatus};
 use crate::error::Error;
 use crate::queue::{CompletionReader, CqShared, Producer, completion_ring};
 use crate::slab::Slab;
+use crate::time::Instant;
 
 /// A completion queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +27,31 @@ struct CompletionQueue {
     solicited: bool,
     /// Lost a completion; takes no more.
     overrun: bool,
+    moderation: Option<Moderation>,
+}
+
+/// Notifications come for several completions at once.
+#[derive(Clone, Copy, Debug)]
+struct Moderation {
+    count: u32,
+    period: Duration,
+    /// Completions that no notification has told of.
+    untold: u32,
+    /// When they are to be told of.
+    due: Option<Instant>,
+}
+
+impl Moderation {
+    /// Whether it is time for a notification, now that `new` completions have come.
+    fn is_due(&mut self, now: Instant, new: u32) -> bool {
+        self.untold = self.untold.saturating_add(new);
+        let due = *self.due.get_or_insert(now + self.period);
+        if self.untold < self.count && now < due {
+            return false;
+        }
+        (self.untold, self.due) = (0, None);
+        true
+    }
 }
 
 /// Every completion queue of an engine.
@@ -36,12 +63,24 @@ pub(crate) struct Cqs {
     staged: Vec<u32>,
     /// Queues that overflowed and whose queue pairs do not know yet.
     overrun: Vec<Cq>,
+    /// When the next moderated notification is due; may be early.
+    deadline: Option<Instant>,
+    /// The time of the round.
+    now: Instant,
     limit: u32,
 }
 
 impl Cqs {
     pub(crate) const fn new(limit: u32) -> Self {
-        Self { queues: Slab::new(limit), next_serial: 0, staged: Vec::new(), overrun: Vec::new(), limit }
+        Self {
+            queues: Slab::new(limit),
+            next_serial: 0,
+            staged: Vec::new(),
+            overrun: Vec::new(),
+            deadline: None,
+            now: Instant::ZERO,
+            limit,
+        }
     }
 
     pub(crate) fn create(&mut self, capacity: u32) -> Result<(Cq, CompletionReader), Error> {
@@ -50,7 +89,14 @@ impl Cqs {
         let (ring, shared, reader) = completion_ring(capacity);
         let serial = self.next_serial;
         self.next_serial = serial.wrapping_add(1);
-        self.queues.insert(CompletionQueue { serial, ring, shared, solicited: false, overrun: false });
+        self.queues.insert(CompletionQueue {
+            serial,
+            ring,
+            shared,
+            solicited: false,
+            overrun: false,
+            moderation: None,
+        });
         // Room for every queue, so that nothing is allocated when completions come.
         self.staged.reserve(place as usize + 1);
         self.overrun.reserve(place as usize + 1);
@@ -89,11 +135,56 @@ impl Cqs {
         }
     }
 
+    pub(crate) fn resize(&mut self, cq: Cq, reader: &mut CompletionReader, cqe: u32) -> Result<(), Error> {
+        let queue = self.find(cq).ok_or(Error::NotFound("completion queue"))?;
+        if reader.regrow(&mut queue.ring, cqe) {
+            Ok(())
+        } else {
+            Err(Error::Invalid("more completions wait than the completion queue would hold: poll them first"))
+        }
+    }
+
+    pub(crate) fn moderate(&mut self, cq: Cq, count: u16, period: Duration) -> Result<(), Error> {
+        let queue = self.find(cq).ok_or(Error::NotFound("completion queue"))?;
+        let moderation = Moderation { count: count.into(), period, untold: 0, due: None };
+        queue.moderation = (count > 1).then_some(moderation);
+        Ok(())
+    }
+
+    /// Looks again at queues whose notification may be due.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        self.now = now;
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        let Self { queues, staged, deadline, .. } = self;
+        *deadline = None;
+        for (place, queue) in queues.iter_mut() {
+            let due = queue.moderation.and_then(|moderation| moderation.due);
+            match due {
+                Some(due) if due <= now => staged.push(place),
+                Some(due) => *deadline = Some(deadline.map_or(due, |earliest| earliest.min(due))),
+                None => {}
+            }
+        }
+    }
+
+    /// When [`expire`](Self::expire) has something to do.
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
     pub(crate) fn publish(&mut self, notify: &mut dyn FnMut(Cq)) {
-        let Self { queues, staged, .. } = self;
+        let Self { queues, staged, deadline, now, .. } = self;
         for place in staged.drain(..) {
             let Some(queue) = queues.get_mut(place) else { continue };
-            queue.ring.publish();
+            let new = queue.ring.publish();
+            if let Some(moderation) = &mut queue.moderation
+                && !moderation.is_due(*now, new)
+            {
+                *deadline = [*deadline, moderation.due].into_iter().flatten().min();
+                continue;
+            }
             if queue.shared.fires(core::mem::take(&mut queue.solicited)) {
                 notify(Cq { place, serial: queue.serial });
             }

@@ -4,26 +4,38 @@ mod control;
 mod cqs;
 mod deadlines;
 mod events;
+mod memory;
+mod multicast;
+mod numbers;
+mod qps;
 mod ready;
+mod shared;
+mod srqs;
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::IpAddr;
 
-pub use control::NewQp;
 pub use cqs::Cq;
 pub(crate) use cqs::Cqs;
 pub(crate) use events::Events;
+pub use qps::NewQp;
+pub(crate) use srqs::Srqs;
+pub use srqs::{Srq, SrqAttr, SrqInit, Xrcd};
 
 use crate::completion::WcStatus;
 use crate::config::Config;
-use crate::counters::{Counter, Counters};
+use crate::counters::{Counter, Counters, Tally};
 use crate::memory::{Keys, Memory};
-use crate::qp::{Env, Qp};
+use crate::qp::{Env, Port, Qp};
 use crate::queue::Doorbells;
 use crate::rng::Rng;
 use crate::slab::Slab;
 use crate::time::Instant;
-use crate::wire::{Malformed, Operation, Packet};
+use crate::wire::{Malformed, Operation, Packet, Qpn};
 use deadlines::Deadlines;
+use multicast::Groups;
+use numbers::Numbers;
 use ready::Ready;
 
 /// Packets that a queue pair sends before another gets its turn.
@@ -46,13 +58,20 @@ impl Pd {
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
+    port: Port,
     rng: Rng,
-    pds: hashbrown::HashSet<Pd>,
-    next_pd: u32,
+    pds: Numbers,
+    xrcds: Numbers,
     qps: Slab<Qp>,
     qpns: Keys,
+    /// Of each queue pair, by its place.
+    qp_counters: Vec<Counters>,
     memory: Memory,
     cqs: Cqs,
+    srqs: Srqs,
+    groups: Groups,
+    /// Where datagrams may be sent to.
+    addresses: Vec<IpAddr>,
     counters: Counters,
     events: Events,
     deadlines: Deadlines,
@@ -76,9 +95,26 @@ impl Engine {
     }
 
     fn dispatch(&mut self, now: Instant, packet: &Packet<'_>) {
-        let Some(place) = self.qpns.get(packet.bth.dest_qp.get()) else {
-            return self.counters.add(Counter::UnknownQp);
-        };
+        if packet.bth.dest_qp == Qpn::MULTICAST {
+            return self.deliver(now, packet, None);
+        }
+        match self.qpns.get(packet.bth.dest_qp.get()) {
+            None => self.counters.add(Counter::UnknownQp),
+            Some(place) if self.is_misdirected(place, packet) => {
+                self.counters.add(Counter::WrongDestination);
+            }
+            Some(place) => self.hand_over(now, place, packet),
+        }
+    }
+
+    /// Connections know their addresses; a datagram must be sent to one of the interface.
+    fn is_misdirected(&self, place: u32, packet: &Packet<'_>) -> bool {
+        let is_datagram = self.qps.get(place).is_some_and(|qp| qp.init().qp_type.is_datagram());
+        is_datagram && !self.addresses.contains(&packet.ip.destination)
+    }
+
+    /// Gives a packet to a queue pair that it is meant for, as far as addresses tell.
+    fn hand_over(&mut self, now: Instant, place: u32, packet: &Packet<'_>) {
         let (qp, mut env) = self.split(place, now);
         let Some(qp) = qp else { return };
         if packet.operation == Operation::Cnp {
@@ -98,6 +134,7 @@ impl Engine {
 
     /// Does what timers ask for at `now`.
     pub fn expire(&mut self, now: Instant) {
+        self.cqs.expire(now);
         if !self.deadlines.any_due(now) {
             return;
         }
@@ -123,12 +160,27 @@ impl Engine {
             let (qp, mut env) = self.split(place, now);
             let sent = qp.and_then(|qp| qp.poll_transmit(&mut env, frame));
             self.settle_transmit(place, sent.is_some());
-            if sent.is_some() {
-                self.counters.add(Counter::SentPkts);
+            if let Some(len) = sent {
+                self.note_sent(now, place, &frame[..len]);
                 return sent;
             }
         }
         None
+    }
+
+    /// Counts a frame; what goes to a multicast group goes to its members here, too.
+    fn note_sent(&mut self, now: Instant, place: u32, frame: &[u8]) {
+        self.counters.add(Counter::SentPkts);
+        self.qp_counters[place as usize].add(Counter::SentPkts);
+        let Some(qp) = self.qps.get(place) else { return };
+        if !qp.init().qp_type.is_datagram() {
+            return;
+        }
+        if let Ok(packet) = Packet::parse(frame, &[])
+            && packet.bth.dest_qp == Qpn::MULTICAST
+        {
+            self.deliver(now, &packet, Some(place));
+        }
     }
 
     /// Makes every completion since the last call visible, and calls `notify` once for each completion queue that
@@ -141,8 +193,8 @@ impl Engine {
     ///
     /// May be early, when the timer that it was computed for has been stopped since.
     #[must_use]
-    pub const fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.next()
+    pub fn next_deadline(&self) -> Option<Instant> {
+        [self.deadlines.next(), self.cqs.deadline()].into_iter().flatten().min()
     }
 
     /// Whether [`transmit`](Self::transmit) or [`publish`](Self::publish) may have something to do, doorbells
@@ -158,16 +210,21 @@ impl Engine {
         &self.counters
     }
 
+    /// What was counted for one queue pair since it was created.
+    ///
+    /// # Errors
+    /// When there is no such queue pair.
+    pub fn qp_counters(&self, qpn: Qpn) -> Result<&Counters, crate::Error> {
+        let place = self.qpns.get(qpn.get()).ok_or(crate::Error::NotFound("queue pair"))?;
+        self.qp_counters.get(place as usize).ok_or(crate::Error::NotFound("queue pair"))
+    }
+
     /// One queue pair, and the rest of the engine lent to it.
     fn split(&mut self, place: u32, now: Instant) -> (Option<&mut Qp>, Env<'_>) {
-        let env = Env {
-            now,
-            memory: &self.memory,
-            cqs: &mut self.cqs,
-            counters: &mut self.counters,
-            events: &mut self.events,
-        };
-        (self.qps.get_mut(place), env)
+        let Self { qps, qp_counters, memory, cqs, srqs, counters, events, .. } = self;
+        let counters = Tally { engine: counters, queue_pair: &mut qp_counters[place as usize] };
+        let env = Env { now, memory, cqs, srqs, counters, events };
+        (qps.get_mut(place), env)
     }
 
     /// After a queue pair was touched: its deadline is noted, it gets its turn to send, and completion queues that
@@ -200,8 +257,7 @@ impl Engine {
         while let Some(cq) = self.cqs.take_overrun() {
             self.counters.add(Counter::CqOverrun);
             self.events.raise(crate::AsyncEvent::CqErr(cq));
-            let uses = |qp: &Qp| qp.init().send_cq == cq || qp.init().recv_cq == cq;
-            self.fail_where(uses);
+            self.fail_where(|qp| qp.init().completes_on(cq));
         }
     }
 
@@ -211,10 +267,11 @@ impl Engine {
     }
 
     fn fail_where(&mut self, which: impl Fn(&Qp) -> bool) {
-        let Self { qps, memory, cqs, counters, events, deadlines, .. } = self;
-        let mut env = Env { now: Instant::ZERO, memory, cqs, counters, events };
+        let Self { qps, qp_counters, memory, cqs, srqs, counters, events, deadlines, .. } = self;
         for (place, qp) in qps.iter_mut().filter(|(_, qp)| which(qp)) {
             if qp.can_fail() {
+                let counters = Tally { engine: counters, queue_pair: &mut qp_counters[place as usize] };
+                let mut env = Env { now: Instant::ZERO, memory, cqs, srqs, counters, events };
                 qp.fail(&mut env, WcStatus::WrFlushErr, false);
                 env.events.raise(crate::AsyncEvent::QpFatal(qp.number()));
             }

@@ -40,9 +40,10 @@ impl Region {
     /// Memory of the caller.
     ///
     /// # Safety
-    /// `start..start + len` must stay mapped and readable, and writable if any access right allows writing, until
-    /// the region and every clone of it are gone, which includes the one that the engine holds while it is
-    /// registered. While it is registered, no reference to the memory may exist.
+    /// `start..start + len` must stay mapped and readable, and writable if it is ever registered with an access right
+    /// that allows writing, or allocated for fast registration, until the region and every clone of it are gone. The
+    /// engine holds one while the region is registered, which it still is when work requests have invalidated it. While
+    /// the engine does, no reference to the memory may exist.
     #[must_use]
     pub const unsafe fn from_raw(start: NonNull<u8>, len: usize) -> Self {
         Self { start, len, owner: None }
@@ -122,6 +123,19 @@ impl Region {
         Some(self.word(offset)?.fetch_add(add, Ordering::AcqRel))
     }
 
+    /// Stores `value` in the word at `offset`; `None` where there is no such word.
+    pub(super) fn store(&self, offset: usize, value: [u8; 8]) -> Option<()> {
+        self.word(offset)?.store(u64::from_ne_bytes(value), Ordering::Release);
+        Some(())
+    }
+
+    /// The `len` bytes from `offset` on, as a region of its own which names the same memory.
+    pub(super) fn part(&self, offset: u64, len: u64) -> Option<Self> {
+        let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
+        let start = NonNull::new(self.at(offset, len)?)?;
+        Some(Self { start, len, owner: self.owner.clone() })
+    }
+
     /// The byte at `offset`, if `len` bytes from there on are inside.
     pub(super) fn at(&self, offset: usize, len: usize) -> Option<*mut u8> {
         if offset.checked_add(len)? > self.len {
@@ -188,6 +202,29 @@ mod tests {
         assert_eq!(region.compare_swap(8, 3, 1), Some(9));
         assert!(region.word(4).is_none(), "misaligned");
         assert!(region.word(16).is_none(), "not all inside");
+    }
+
+    #[test]
+    fn stored_bytes_keep_their_order() {
+        let region = Region::alloc(16);
+        assert_eq!(region.store(8, *b"in order"), Some(()));
+        let mut out = [0; 8];
+        assert!(region.read_at(8, &mut out));
+        assert_eq!(&out, b"in order");
+        assert!(region.store(9, [0; 8]).is_none(), "misaligned");
+    }
+
+    #[test]
+    fn parts_are_inside_and_share_the_memory() {
+        let region = Region::alloc(16);
+        let part = region.part(4, 8).expect("inside");
+        assert_eq!((part.addr(), part.len()), (region.addr() + 4, 8));
+        assert!(region.part(16, 0).is_some_and(|part| part.is_empty()), "nothing at the very end");
+        for (offset, len) in [(16, 1), (17, 0), (0, 17), (u64::MAX, 1), (1, u64::MAX)] {
+            assert!(region.part(offset, len).is_none(), "{offset} {len}");
+        }
+        drop(region);
+        assert!(part.write_at(0, b"lives on"));
     }
 
     #[test]

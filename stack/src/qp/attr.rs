@@ -3,8 +3,8 @@
 use bitflags::bitflags;
 
 use crate::access::Access;
-use crate::engine::Cq;
-use crate::wire::{Mtu, Path, Psn, Qpn};
+use crate::engine::{Cq, Srq, Xrcd};
+use crate::wire::{Mtu, Path, Psn, Qpn, Service};
 
 /// The state of a queue pair; the values of `ibv_qp_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,13 +52,66 @@ impl QpState {
     }
 }
 
-/// The transport service of a queue pair.
+/// The kind of a queue pair: its transport service, and for XRC which end of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QpType {
     /// Reliable Connected.
     #[default]
     Rc,
+    /// Unreliable Connected: SEND and WRITE to one peer, without acknowledgements.
+    Uc,
+    /// Unreliable Datagram: single packets to any peer and to multicast groups.
+    Ud,
+    /// The initiator of an extended reliable connection: sends, and names a shared receive queue at the peer.
+    XrcIni,
+    /// The target of an extended reliable connection: receives for the shared receive queues of an XRC domain.
+    XrcTgt,
+    /// Queue pair 1, which carries management datagrams: a UD queue pair with a fixed number and Q_Key.
+    Gsi,
+}
+
+/// The Q_Key of queue pair 1 (IBTA, well-known queue pairs).
+pub(crate) const GSI_QKEY: u32 = 0x8001_0000;
+
+impl QpType {
+    pub(crate) const fn service(self) -> Service {
+        match self {
+            Self::Rc => Service::Rc,
+            Self::Uc => Service::Uc,
+            Self::Ud | Self::Gsi => Service::Ud,
+            Self::XrcIni | Self::XrcTgt => Service::Xrc,
+        }
+    }
+
+    /// Whether it has one peer, and takes packets from nobody else.
+    pub(crate) const fn is_connected(self) -> bool {
+        !self.is_datagram()
+    }
+
+    pub(crate) const fn is_datagram(self) -> bool {
+        matches!(self, Self::Ud | Self::Gsi)
+    }
+
+    /// Whether requests are acknowledged.
+    pub(crate) const fn is_reliable(self) -> bool {
+        matches!(self, Self::Rc | Self::XrcIni | Self::XrcTgt)
+    }
+
+    /// Whether it takes requests of a peer.
+    pub(crate) const fn takes_requests(self) -> bool {
+        !matches!(self, Self::XrcIni)
+    }
+
+    /// Whether the application posts sends to it.
+    pub(crate) const fn posts_sends(self) -> bool {
+        !matches!(self, Self::XrcTgt)
+    }
+
+    /// Whether it may have receives of its own.
+    pub(crate) const fn posts_receives(self) -> bool {
+        !matches!(self, Self::XrcIni | Self::XrcTgt)
+    }
 }
 
 /// What a queue pair is created with.
@@ -82,6 +135,39 @@ pub struct QpInit {
     pub max_inline_data: u32,
     /// Every send work request completes with a completion, signaled or not.
     pub sq_sig_all: bool,
+    /// Takes receives from here instead of from a queue of its own: `max_recv_wr` and `max_recv_sge` are ignored then.
+    pub srq: Option<Srq>,
+    /// The XRC domain of an XRC target, which completes on the queues of the shared receive queues that it is sent to:
+    /// its own `send_cq` and `recv_cq` are ignored.
+    pub xrcd: Option<Xrcd>,
+    /// A multicast datagram of its own does not come back to it (`IBV_QP_CREATE_BLOCK_SELF_MCAST_LB`).
+    pub block_multicast_loopback: bool,
+}
+
+impl QpInit {
+    /// A queue pair of this kind that holds nothing, to be completed with the sizes that are wanted.
+    #[must_use]
+    pub const fn new(qp_type: QpType, send_cq: Cq, recv_cq: Cq) -> Self {
+        Self {
+            qp_type,
+            send_cq,
+            recv_cq,
+            max_send_wr: 0,
+            max_recv_wr: 0,
+            max_send_sge: 0,
+            max_recv_sge: 0,
+            max_inline_data: 0,
+            sq_sig_all: false,
+            srq: None,
+            xrcd: None,
+            block_multicast_loopback: false,
+        }
+    }
+
+    /// The completion queues that it completes on.
+    pub(crate) fn completes_on(&self, cq: Cq) -> bool {
+        self.qp_type != QpType::XrcTgt && (self.send_cq == cq || self.recv_cq == cq)
+    }
 }
 
 bitflags! {

@@ -1,7 +1,7 @@
 //! What a queue pair works on that is not its own.
 
-use crate::counters::Counters;
-use crate::engine::{Cqs, Events};
+use crate::counters::Tally;
+use crate::engine::{Cqs, Events, Srqs};
 use crate::memory::Memory;
 use crate::time::Instant;
 
@@ -9,8 +9,9 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Env<'a> {
     pub(crate) now: Instant,
-    pub(crate) memory: &'a Memory,
+    pub(crate) memory: &'a mut Memory,
     pub(crate) cqs: &'a mut Cqs,
-    pub(crate) counters: &'a mut Counters,
+    pub(crate) srqs: &'a mut Srqs,
+    pub(crate) counters: Tally<'a>,
     pub(crate) events: &'a mut Events,
 }

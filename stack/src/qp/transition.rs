@@ -1,6 +1,7 @@
 //! Which transitions `modify_qp` allows, and with which attributes (IBTA, Modify Queue Pair; protocol of the verbs).
 
-use super::attr::{AttrMask, QpAttr, QpState};
+use super::attr::{AttrMask, QpAttr, QpState, QpType};
+use super::connection::Port;
 use crate::config::Limits;
 use crate::error::ModifyError;
 use crate::wire::Mtu;
@@ -14,15 +15,17 @@ struct Rule {
 /// Refuses a change that the state machine, the attribute tables or the ranges forbid; tells the state to go to.
 pub(super) fn check(
     attr: &QpAttr,
+    kind: QpType,
     from: QpState,
     limits: &Limits,
-    port_mtu: Mtu,
+    port: &Port,
 ) -> Result<QpState, ModifyError> {
     check_cur_state(attr, from)?;
     let to = attr.state.unwrap_or(from);
-    let rule = rule(from, to).ok_or(ModifyError::Transition { from, to })?;
+    let rule = rule(kind, from, to).ok_or(ModifyError::Transition { from, to })?;
     check_mask(attr.mask(), &rule, from, to)?;
-    check_ranges(attr, limits, port_mtu)?;
+    check_ranges(attr, limits, port.mtu)?;
+    check_qkey(attr, kind, port)?;
     Ok(to)
 }
 
@@ -45,40 +48,89 @@ fn check_mask(mask: AttrMask, rule: &Rule, from: QpState, to: QpState) -> Result
     Ok(())
 }
 
-/// The table for RC.
-fn rule(from: QpState, to: QpState) -> Option<Rule> {
-    use AttrMask as A;
-    use QpState::{Err, Init, Reset, Rtr, Rts, Sqd};
+/// The attributes of a transition, beside the state itself; `None` when there is no such transition (section 4.15).
+fn rule(kind: QpType, from: QpState, to: QpState) -> Option<Rule> {
+    use QpState::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
     let (required, optional) = match (from, to) {
-        (_, Reset | Err) => (A::empty(), A::CUR_STATE),
-        (Reset, Init) => (A::PKEY_INDEX | A::PORT | A::ACCESS_FLAGS, A::empty()),
-        (Init, Init) => (A::empty(), A::PKEY_INDEX | A::PORT | A::ACCESS_FLAGS),
-        (Init, Rtr) => (
-            A::AV | A::PATH_MTU | A::DEST_QPN | A::RQ_PSN | A::MAX_DEST_RD_ATOMIC | A::MIN_RNR_TIMER,
-            A::PKEY_INDEX | A::ACCESS_FLAGS,
-        ),
-        (Rtr, Rts) => (
-            A::TIMEOUT | A::RETRY_CNT | A::RNR_RETRY | A::SQ_PSN | A::MAX_QP_RD_ATOMIC,
-            A::CUR_STATE | A::ACCESS_FLAGS | A::MIN_RNR_TIMER,
-        ),
-        (Rts, Rts) | (Sqd, Rts) => (A::empty(), A::CUR_STATE | A::ACCESS_FLAGS | A::MIN_RNR_TIMER),
-        (Rts, Sqd) => (A::empty(), A::CUR_STATE | A::EN_SQD_ASYNC_NOTIFY),
-        (Sqd, Sqd) => (
-            A::empty(),
-            A::PORT
-                | A::AV
-                | A::TIMEOUT
-                | A::RETRY_CNT
-                | A::RNR_RETRY
-                | A::MAX_QP_RD_ATOMIC
-                | A::MAX_DEST_RD_ATOMIC
-                | A::ACCESS_FLAGS
-                | A::PKEY_INDEX
-                | A::MIN_RNR_TIMER,
-        ),
+        (_, Reset | Err) => (AttrMask::empty(), AttrMask::CUR_STATE),
+        (Reset, Init) => (at_init(kind), AttrMask::empty()),
+        (Init, Init) => (AttrMask::empty(), at_init(kind)),
+        (Init, Rtr) => at_rtr(kind),
+        (Rtr, Rts) => (at_rts(kind), AttrMask::CUR_STATE | any_time(kind)),
+        (Rts | Sqd, Rts) => (AttrMask::empty(), AttrMask::CUR_STATE | any_time(kind)),
+        (Sqe, Rts) if !kind.is_reliable() => (AttrMask::empty(), AttrMask::CUR_STATE | any_time(kind)),
+        (Rts, Sqd) => (AttrMask::empty(), AttrMask::CUR_STATE | AttrMask::EN_SQD_ASYNC_NOTIFY),
+        (Sqd, Sqd) => (AttrMask::empty(), while_drained(kind)),
         _ => return None,
     };
     Some(Rule { required, optional })
+}
+
+/// What lets peers in: the Q_Key of datagrams, the access rights of connections.
+fn admission(kind: QpType) -> AttrMask {
+    if kind.is_datagram() { AttrMask::QKEY } else { AttrMask::ACCESS_FLAGS }
+}
+
+fn at_init(kind: QpType) -> AttrMask {
+    let port = if kind == QpType::Gsi { AttrMask::empty() } else { AttrMask::PORT };
+    AttrMask::PKEY_INDEX | port | admission(kind)
+}
+
+fn at_rtr(kind: QpType) -> (AttrMask, AttrMask) {
+    use AttrMask as A;
+    let connection = A::AV | A::PATH_MTU | A::DEST_QPN | A::RQ_PSN;
+    let responder = A::MAX_DEST_RD_ATOMIC | A::MIN_RNR_TIMER;
+    let required = match kind {
+        QpType::Ud | QpType::Gsi => A::empty(),
+        QpType::Uc | QpType::XrcIni => connection,
+        QpType::Rc | QpType::XrcTgt => connection | responder,
+    };
+    (required, A::PKEY_INDEX | admission(kind))
+}
+
+fn at_rts(kind: QpType) -> AttrMask {
+    use AttrMask as A;
+    match kind {
+        QpType::Ud | QpType::Gsi | QpType::Uc => A::SQ_PSN,
+        QpType::XrcTgt => A::TIMEOUT | A::SQ_PSN,
+        QpType::Rc | QpType::XrcIni => {
+            A::TIMEOUT | A::RETRY_CNT | A::RNR_RETRY | A::SQ_PSN | A::MAX_QP_RD_ATOMIC
+        }
+    }
+}
+
+/// What may change while everything runs.
+fn any_time(kind: QpType) -> AttrMask {
+    let timer = if has_responder(kind) { AttrMask::MIN_RNR_TIMER } else { AttrMask::empty() };
+    admission(kind) | timer
+}
+
+fn while_drained(kind: QpType) -> AttrMask {
+    use AttrMask as A;
+    let requester = A::RETRY_CNT | A::RNR_RETRY | A::MAX_QP_RD_ATOMIC;
+    let responder = A::MAX_DEST_RD_ATOMIC | A::MIN_RNR_TIMER;
+    let common = A::PKEY_INDEX | admission(kind);
+    match kind {
+        QpType::Ud | QpType::Gsi => common,
+        QpType::Uc => common | A::AV,
+        QpType::Rc => common | A::AV | A::PORT | A::TIMEOUT | requester | responder,
+        QpType::XrcIni => common | A::AV | A::PORT | A::TIMEOUT | requester,
+        QpType::XrcTgt => common | A::AV | A::PORT | A::TIMEOUT | responder,
+    }
+}
+
+const fn has_responder(kind: QpType) -> bool {
+    matches!(kind, QpType::Rc | QpType::XrcTgt)
+}
+
+/// Bit 31 makes a Q_Key one that only privileged users may set.
+const fn check_qkey(attr: &QpAttr, kind: QpType, port: &Port) -> Result<(), ModifyError> {
+    match attr.qkey {
+        Some(qkey) if qkey >> 31 == 1 && !port.controlled_qkeys && !matches!(kind, QpType::Gsi) => {
+            Err(ModifyError::ControlledQkey(qkey))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_ranges(attr: &QpAttr, limits: &Limits, port_mtu: Mtu) -> Result<(), ModifyError> {
@@ -117,12 +169,19 @@ mod tests {
 
     const STATES: [QpState; 7] = [Reset, Init, Rtr, Rts, Sqd, Sqe, Err];
 
-    fn checked(attr: &QpAttr, from: QpState) -> Result<QpState, ModifyError> {
-        check(attr, from, &Limits::default(), Mtu::B1024)
+    fn port() -> Port {
+        Port { mtu: Mtu::B1024, rxe_flush_icrc: false, controlled_qkeys: false }
     }
 
+    fn checked(attr: &QpAttr, from: QpState) -> Result<QpState, ModifyError> {
+        check(attr, QpType::Rc, from, &Limits::default(), &port())
+    }
+
+    const KINDS: [QpType; 6] =
+        [QpType::Rc, QpType::Uc, QpType::Ud, QpType::XrcIni, QpType::XrcTgt, QpType::Gsi];
+
     #[test]
-    fn the_transitions_of_rc_and_no_others_exist() {
+    fn the_transitions_of_the_specification_and_no_others_exist() {
         let allowed: [(QpState, &[QpState]); 7] = [
             (Reset, &[Reset, Init, Err]),
             (Init, &[Reset, Init, Rtr, Err]),
@@ -132,11 +191,25 @@ mod tests {
             (Sqe, &[Reset, Err]),
             (Err, &[Reset, Err]),
         ];
-        for (from, targets) in allowed {
-            for to in STATES {
-                assert_eq!(rule(from, to).is_some(), targets.contains(&to), "{from:?} to {to:?}");
+        for kind in KINDS {
+            for (from, targets) in allowed {
+                for to in STATES {
+                    let resumes = !kind.is_reliable() && (from, to) == (Sqe, Rts);
+                    let expected = targets.contains(&to) || resumes;
+                    assert_eq!(rule(kind, from, to).is_some(), expected, "{kind:?} {from:?} to {to:?}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn s07_a_controlled_qkey_is_for_privileged_users() {
+        let attr = QpAttr { pkey_index: Some(0), port: Some(1), qkey: Some(0x8001_0000), ..QpAttr::to(Init) };
+        let limits = Limits::default();
+        let refused = check(&attr, QpType::Ud, Reset, &limits, &port());
+        assert_eq!(refused, Result::Err(ModifyError::ControlledQkey(0x8001_0000)));
+        let privileged = Port { controlled_qkeys: true, ..port() };
+        assert_eq!(check(&attr, QpType::Ud, Reset, &limits, &privileged), Ok(Init));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 
-use super::ring::{Consumer, Producer, ring};
+use super::ring::{Consumer, Producer, regrow, ring};
 use crate::completion::Completion;
 
 const DISARMED: u8 = 0;
@@ -70,6 +70,11 @@ impl CompletionReader {
     #[must_use]
     pub fn overrun(&self) -> bool {
         self.shared.overrun.load(Ordering::Acquire)
+    }
+
+    /// See [`regrow`].
+    pub(crate) fn regrow(&mut self, producer: &mut Producer<Completion>, capacity: u32) -> bool {
+        regrow(producer, &mut self.ring, capacity, Completion::default)
     }
 
     /// How many completions the queue holds.

@@ -12,11 +12,11 @@ mod send;
 pub use completion::CompletionReader;
 pub(crate) use completion::{CqShared, completion_ring};
 pub(crate) use doorbell::{Doorbell, Doorbells, MAX_DOORBELLS};
-pub use recv::RecvQueue;
-pub(crate) use recv::{RecvSlot, recv_ring};
+pub(crate) use recv::{OwnReceives, RecvSlot, recv_queue, shared_recv_queue};
+pub use recv::{RecvQueue, SharedRecvQueue};
 pub(crate) use ring::{Consumer, Producer};
 pub use send::SendQueue;
-pub(crate) use send::{QueueCaps, SendData, SendSlot, send_ring};
+pub(crate) use send::{Datagram, QueueCaps, SendData, SendSlot, send_ring};
 
 use core::sync::atomic::{AtomicU8, Ordering, fence};
 

@@ -46,6 +46,37 @@ pub(crate) fn ring<T>(capacity: u32, mut entry: impl FnMut() -> T) -> (Producer<
     )
 }
 
+/// Gives a ring at least `capacity` entries (the next power of two), and says whether that was done: it is not when what
+/// lies in the ring would not fit. What is published stays so, what is staged too; indices start anew.
+pub(crate) fn regrow<T>(
+    producer: &mut Producer<T>,
+    consumer: &mut Consumer<T>,
+    capacity: u32,
+    entry: impl FnMut() -> T,
+) -> bool {
+    assert!(Arc::ptr_eq(&producer.shared, &consumer.shared), "two halves of one ring");
+    let (head, published, tail) = (consumer.head, producer.published, producer.tail);
+    if tail - head > u64::from(capacity) {
+        return false;
+    }
+    let (mut filled, emptied) = ring(capacity, entry);
+    for index in head..tail {
+        if index == published {
+            filled.publish();
+        }
+        let slot = filled.next().expect("the new ring holds what the old one did");
+        // SAFETY: both halves of the old ring are borrowed mutably, and only they reach its entries, so no other
+        // reference to the entry exists.
+        core::mem::swap(slot, unsafe { &mut *producer.shared.slot(index).get() });
+        filled.stage();
+    }
+    if published == tail {
+        filled.publish();
+    }
+    (*producer, *consumer) = (filled, emptied);
+    true
+}
+
 /// The half that fills entries.
 pub(crate) struct Producer<T> {
     shared: Arc<Shared<T>>,
@@ -82,10 +113,12 @@ impl<T> Producer<T> {
         self.tail != self.published
     }
 
-    /// Makes every staged entry visible to the consumer.
-    pub(crate) fn publish(&mut self) {
+    /// Makes every staged entry visible to the consumer, and tells how many those were.
+    pub(crate) fn publish(&mut self) -> u32 {
+        let new = self.tail - self.published;
         self.published = self.tail;
         self.shared.tail.store(self.tail, Ordering::Release);
+        new as u32
     }
 
     /// Forgets every staged entry.
@@ -205,6 +238,31 @@ mod tests {
         producer.publish();
         assert_eq!(consumer.refresh(), 2);
         assert_eq!(*consumer.get(1), 3);
+    }
+
+    #[test]
+    fn a_ring_keeps_its_entries_when_it_grows_or_shrinks() {
+        let (mut producer, mut consumer) = ring(4, u32::default);
+        for value in 0..4 {
+            push(&mut producer, value);
+        }
+        producer.publish();
+        consumer.refresh();
+        consumer.release_to(2);
+        push(&mut producer, 4);
+        assert!(!regrow(&mut producer, &mut consumer, 2, u32::default), "three entries do not fit into two");
+        assert!(regrow(&mut producer, &mut consumer, 3, u32::default));
+        assert_eq!((producer.capacity(), consumer.capacity()), (4, 4));
+        assert!(regrow(&mut producer, &mut consumer, 16, u32::default));
+        let tail = consumer.refresh();
+        let seen: std::vec::Vec<u32> = (consumer.head()..tail).map(|index| *consumer.get(index)).collect();
+        assert_eq!(seen, [2, 3], "what was staged is not seen");
+        producer.publish();
+        assert_eq!(consumer.refresh() - consumer.head(), 3);
+        for value in 5..18 {
+            assert!(push(&mut producer, value));
+        }
+        assert!(!push(&mut producer, 18), "sixteen entries");
     }
 
     #[test]

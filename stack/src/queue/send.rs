@@ -5,14 +5,20 @@ use alloc::sync::Arc;
 use alloc::vec;
 
 use super::QpShared;
+use super::recv::OwnReceives;
 use super::ring::{Consumer, Producer, ring};
+use crate::engine::Pd;
 use crate::error::PostError;
-use crate::qp::QpState;
-use crate::work::{Gather, SendFlags, SendOp, SendWr, Sge};
+use crate::qp::{QpState, QpType};
+use crate::wire::{Qpn, Template};
+use crate::work::{Gather, Recipient, SendFlags, SendOp, SendWr, Sge};
 
 /// What the queues of a queue pair were created for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueCaps {
+    pub(crate) qp_type: QpType,
+    pub(crate) pd: Pd,
+    pub(crate) receives: OwnReceives,
     pub(crate) max_send_sge: usize,
     pub(crate) max_recv_sge: usize,
     pub(crate) max_inline_data: usize,
@@ -31,6 +37,18 @@ pub(crate) struct SendSlot {
     num_sge: usize,
     sges: Box<[Sge]>,
     inline: Box<[u8]>,
+    /// The shared receive queue at the peer, for XRC.
+    srqn: u32,
+    /// The receiver, for UD; there is none for other services.
+    datagram: Option<Box<Datagram>>,
+}
+
+/// The receiver of a datagram.
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) template: Template,
+    pub(crate) qpn: Qpn,
+    pub(crate) qkey: u32,
 }
 
 /// Where the bytes of a posted request are.
@@ -51,6 +69,8 @@ impl SendSlot {
             num_sge: 0,
             sges: vec![Sge::default(); caps.max_send_sge].into(),
             inline: vec![0; caps.max_inline_data].into(),
+            srqn: 0,
+            datagram: None,
         }
     }
 
@@ -66,12 +86,36 @@ impl SendSlot {
         &self.sges[..self.num_sge]
     }
 
+    pub(crate) const fn srqn(&self) -> u32 {
+        self.srqn
+    }
+
+    pub(crate) fn datagram(&self) -> Option<&Datagram> {
+        self.datagram.as_deref()
+    }
+
+    /// The place of a receiver is allocated with the first datagram that the slot holds, and then used again.
+    fn address(&mut self, to: &Recipient<'_>) {
+        match *to {
+            Recipient::Peer => {}
+            Recipient::Xrc { srqn } => self.srqn = srqn & 0xFF_FFFF,
+            Recipient::Datagram { ah, qpn, qkey } => {
+                let to = Datagram { template: *ah.template(), qpn, qkey };
+                match &mut self.datagram {
+                    Some(place) => **place = to,
+                    None => self.datagram = Some(Box::new(to)),
+                }
+            }
+        }
+    }
+
     fn fill(&mut self, wr: &SendWr<'_>, length: u32) {
         self.wr_id = wr.wr_id;
         self.op = wr.op;
         self.flags = wr.flags;
         self.length = length;
         self.is_inline = matches!(wr.data, Gather::Inline(_));
+        self.address(&wr.to);
         match wr.data {
             Gather::Sges(sges) => {
                 self.num_sge = sges.len();
@@ -148,12 +192,10 @@ impl SendQueue {
     }
 
     fn check(&self, wr: &SendWr<'_>) -> Result<u32, PostError> {
+        self.check_op(&wr.op)?;
+        self.check_recipient(&wr.to)?;
         let length = self.check_data(wr)?;
-        if wr.op.is_atomic() && length != 8 {
-            return Err(PostError::Invalid(
-                "an atomic operation returns 8 bytes: give it a local buffer of 8",
-            ));
-        }
+        check_fixed_length(&wr.op, length)?;
         let limit = u64::from(self.caps.max_msg_sz);
         u32::try_from(length)
             .ok()
@@ -167,7 +209,7 @@ impl SendQueue {
                 check_sges(sges, self.caps.max_send_sge)?;
                 Ok(sges.iter().map(|sge| u64::from(sge.length)).sum())
             }
-            Gather::Inline(_) if wr.op.expects_data() => Err(PostError::Invalid(
+            Gather::Inline(_) if wr.op.returns_data() => Err(PostError::Invalid(
                 "a READ or an atomic operation needs memory for its result, not inline data",
             )),
             Gather::Inline(bytes) if bytes.len() > self.caps.max_inline_data => {
@@ -175,6 +217,56 @@ impl SendQueue {
             }
             Gather::Inline(bytes) => Ok(bytes.len() as u64),
         }
+    }
+}
+
+impl SendQueue {
+    /// What the transport service has no packet for is refused (case C48).
+    const fn check_op(&self, op: &SendOp) -> Result<(), PostError> {
+        let allowed = match self.caps.qp_type {
+            QpType::Rc | QpType::XrcIni => true,
+            QpType::Uc => matches!(op, SendOp::Send { .. } | SendOp::Write { .. }) || op.is_local(),
+            QpType::Ud | QpType::Gsi => matches!(op, SendOp::Send { .. }),
+            QpType::XrcTgt => return Err(PostError::Invalid("an XRC target sends nothing of its own")),
+        };
+        if allowed {
+            Ok(())
+        } else {
+            Err(PostError::Invalid("the transport service of the queue pair has no such operation"))
+        }
+    }
+
+    fn check_recipient(&self, to: &Recipient<'_>) -> Result<(), PostError> {
+        match (self.caps.qp_type, to) {
+            (QpType::Ud | QpType::Gsi, Recipient::Datagram { ah, .. }) if ah.pd() != self.caps.pd => Err(
+                PostError::Invalid("the address handle is of another protection domain than the queue pair"),
+            ),
+            (QpType::Ud | QpType::Gsi, Recipient::Datagram { .. })
+            | (QpType::XrcIni, Recipient::Xrc { .. })
+            | (QpType::Rc | QpType::Uc, Recipient::Peer) => Ok(()),
+            (QpType::Ud | QpType::Gsi, _) => {
+                Err(PostError::Invalid("a datagram needs an address handle, a queue pair number and a Q_Key"))
+            }
+            (QpType::XrcIni, _) => {
+                Err(PostError::Invalid("an XRC request needs the number of the peer's shared receive queue"))
+            }
+            _ => Err(PostError::Invalid("a connected queue pair sends to its peer and to nobody else")),
+        }
+    }
+}
+
+/// Operations whose data has one possible length.
+fn check_fixed_length(op: &SendOp, length: u64) -> Result<(), PostError> {
+    match op {
+        _ if op.is_atomic() && length != 8 => {
+            Err(PostError::Invalid("an atomic operation returns 8 bytes: give it a local buffer of 8"))
+        }
+        SendOp::AtomicWrite { .. } if length != 8 => {
+            Err(PostError::Invalid("an ATOMIC WRITE carries exactly 8 bytes"))
+        }
+        SendOp::Flush { .. } if length != 0 => Err(PostError::Invalid("a FLUSH carries no data of its own")),
+        _ if op.is_local() && length != 0 => Err(PostError::Invalid("a local operation carries no data")),
+        _ => Ok(()),
     }
 }
 

@@ -13,6 +13,15 @@ impl Feth {
     /// Length on the wire in bytes.
     pub const LEN: usize = 4;
 
+    /// In [`placement`](Self::placement): visible to everybody.
+    pub const GLOBAL: u8 = 1;
+    /// In [`placement`](Self::placement): kept when power is lost.
+    pub const PERSISTENT: u8 = 2;
+    /// In [`selectivity`](Self::selectivity): the range that the RETH names.
+    pub const RANGE: u8 = 0;
+    /// In [`selectivity`](Self::selectivity): the whole region.
+    pub const REGION: u8 = 1;
+
     #[inline]
     pub(super) fn parse(bytes: &[u8; Self::LEN]) -> Self {
         Self { placement: bytes[3] & 0xf, selectivity: bytes[3] >> 4 & 3 }

@@ -23,6 +23,20 @@ pub fn icrc(packet: &[u8]) -> Option<u32> {
     Some(crc.update(rest).finish())
 }
 
+/// Base transport header, FETH and RETH of a FLUSH, in bytes.
+pub(super) const FLUSH_LEN: usize = Bth::LEN + 4 + 16;
+
+/// Gives a frame that ends with the headers of a FLUSH and their ICRC the ICRC that `rdma_rxe` computes: over its
+/// transport headers once more, unmasked (protocol section 3.3).
+///
+/// # Panics
+/// When the frame is shorter than that.
+pub fn double_icrc(frame: &mut [u8]) {
+    let (before, icrc) = frame.split_last_chunk_mut::<4>().expect("a frame has an ICRC");
+    let headers = &before[before.len() - FLUSH_LEN..];
+    *icrc = Crc::resume(u32::from_le_bytes(*icrc)).update(headers).finish().to_le_bytes();
+}
+
 /// The register behind the first [`V4_LEN`] bytes of an IPv4 packet.
 #[inline(always)]
 pub(super) fn v4_headers(headers: &[u8; V4_LEN]) -> Crc {

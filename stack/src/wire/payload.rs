@@ -57,6 +57,11 @@ impl<'a> Payload<'a> {
         })
     }
 
+    /// The bytes of a payload that is eight bytes long.
+    pub(crate) fn to_word(self) -> Option<[u8; 8]> {
+        (self.len() == 8).then(|| self.to_array())
+    }
+
     /// All bytes in order.
     pub fn bytes(&self) -> impl Iterator<Item = u8> + use<'a> {
         self.head.iter().chain(self.rest).copied()

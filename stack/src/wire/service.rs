@@ -40,6 +40,16 @@ impl Position {
     pub const fn is_end(self) -> bool {
         matches!(self, Self::Last | Self::Only)
     }
+
+    /// Whether a packet of a message may carry `len` bytes at a path MTU of `mtu` (case C24): FIRST and MIDDLE carry
+    /// exactly the path MTU, LAST 1 byte to the path MTU, ONLY none to the path MTU.
+    pub const fn admits(self, len: usize, mtu: usize) -> bool {
+        match self {
+            Self::First | Self::Middle => len == mtu,
+            Self::Last => len != 0 && len <= mtu,
+            Self::Only => len <= mtu,
+        }
+    }
 }
 
 #[cfg(test)]

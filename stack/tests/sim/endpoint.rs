@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use uroce_stack::wire::{MacAddr, Mtu, Path, Psn, Qpn, source_port};
 use uroce_stack::{
     Access, Completion, CompletionReader, Config, Engine, Gather, Instant, NewQp, PostError, QpAttr, QpInit,
-    QpState, QpType, RecvQueue, Region, SendOp, SendQueue, SendWr, Sge, WcStatus,
+    QpState, QpType, Recipient, RecvQueue, Region, SendOp, SendQueue, SendWr, Sge, WcStatus,
 };
 
 use crate::plan::{AREA, Expected, Plan, Step, Target};
@@ -69,21 +69,19 @@ impl Endpoint {
         };
         let local = buffer(128 * ROOM, Access::LOCAL_WRITE);
         let receives = buffer(128 * ROOM, Access::LOCAL_WRITE);
-        let area = buffer(AREA, Access::all());
+        let area = buffer(AREA, Access::LOCAL_WRITE | Access::REMOTE);
         let shadow = rng.bytes(AREA);
         assert!(area.region.write_at(0, &shadow));
         let target = Target { addr: area.region.addr(), rkey: area.lkey, shadow };
         let (cq, completions) = self.engine.create_cq(512).expect("a completion queue");
         let init = QpInit {
-            qp_type: QpType::Rc,
-            send_cq: cq,
-            recv_cq: cq,
             max_send_wr: capacity,
             max_recv_wr: 16,
             max_send_sge: 4,
             max_recv_sge: 2,
             max_inline_data: 64,
             sq_sig_all: false,
+            ..QpInit::new(QpType::Rc, cq, cq)
         };
         let NewQp { qpn, send, recv } = self.engine.create_qp(pd, &init).expect("a queue pair");
         self.sides.push(Side {
@@ -279,7 +277,7 @@ fn post(queue: &mut SendQueue, local: &Buffer, step: &Step, index: usize, count:
         uroce_stack::SendFlags::SIGNALED,
         flags.contains(uroce_stack::SendFlags::SIGNALED) || index + 1 == count,
     );
-    match queue.push(&SendWr { wr_id: index as u64, op: step.op, flags, data }) {
+    match queue.push(&SendWr { wr_id: index as u64, op: step.op, flags, data, to: Recipient::Peer }) {
         Ok(()) => true,
         Err(PostError::QueueFull) => false,
         Err(error) => panic!("{error}"),
@@ -292,7 +290,7 @@ fn transitions(end: usize, qpn: Qpn, peer: Qpn, agreed: &Agreement, ours: Psn, t
         QpAttr {
             port: Some(1),
             pkey_index: Some(0),
-            access: Some(Access::all()),
+            access: Some(Access::LOCAL_WRITE | Access::REMOTE),
             ..QpAttr::to(QpState::Init)
         },
         QpAttr {

@@ -302,6 +302,9 @@ impl Port {
             From::QpAccessErr(qpn) => AsyncEvent::QpAccessErr(qpn),
             From::CommEst(qpn) => AsyncEvent::CommEst(qpn),
             From::SqDrained(qpn) => AsyncEvent::SqDrained(qpn),
+            From::QpLastWqeReached(qpn) => AsyncEvent::QpLastWqeReached(qpn),
+            // No shared receive queue is made yet whose limit could be reached.
+            From::SrqLimitReached(_) => return None,
         })
     }
 }

@@ -117,15 +117,13 @@ impl<'a> QpBuilder<'a> {
     fn to_stack(&self) -> QpInit {
         let init = &self.init;
         QpInit {
-            qp_type: init.qp_type,
-            send_cq: self.send_cq.handle(),
-            recv_cq: self.recv_cq.handle(),
             max_send_wr: init.max_send_wr,
             max_recv_wr: init.max_recv_wr,
             max_send_sge: init.max_send_sge,
             max_recv_sge: init.max_recv_sge,
             max_inline_data: init.max_inline_data,
             sq_sig_all: init.sq_sig_all,
+            ..QpInit::new(init.qp_type, self.send_cq.handle(), self.recv_cq.handle())
         }
     }
 }

@@ -34,6 +34,12 @@ impl Crc {
         Self(!0)
     }
 
+    /// The register behind bytes whose CRC is known.
+    #[must_use]
+    pub const fn resume(crc: u32) -> Self {
+        Self(!crc)
+    }
+
     /// The register after `bytes` too.
     #[must_use]
     #[inline]

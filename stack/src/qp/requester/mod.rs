@@ -2,7 +2,8 @@
 //!
 //! Work requests stay in their ring until they complete, so a retransmission reads them, and the memory they name,
 //! again. Three marks run through the ring: the oldest incomplete request, the cursor where transmission stands,
-//! and the first request that was never started. PSNs are assigned at the first start and never change.
+//! and the first request that was never started. PSNs are assigned at the first start and never change. A local
+//! operation takes no PSN: it is carried out when it starts, once, and ends when it has become the oldest.
 
 mod response;
 mod retry;
@@ -14,33 +15,17 @@ use alloc::vec;
 use super::attr::QpAttr;
 use super::connection::Connection;
 use super::env::Env;
-use crate::completion::{Completion, WcOpcode, WcStatus};
+use super::sends::{Failure, complete};
+use crate::completion::WcStatus;
 use crate::queue::{Consumer, SendSlot};
 use crate::time::Instant;
 use crate::wire::Psn;
-use crate::work::{SendFlags, SendOp};
-
-pub(crate) use transmit::Transmit;
-
-/// Why the oldest work request failed; the queue pair goes into error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) status: WcStatus,
-    /// The AETH syndrome that told it, if one did.
-    pub(crate) syndrome: u8,
-}
-
-impl From<WcStatus> for Failure {
-    fn from(status: WcStatus) -> Self {
-        Self { status, syndrome: 0 }
-    }
-}
 
 /// What is known of a started work request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     first: Psn,
-    /// PSNs it takes: request packets, or response packets for a READ.
+    /// PSNs it takes: request packets, or response packets for a READ; none for a local operation.
     packets: u32,
 }
 
@@ -206,36 +191,21 @@ impl Requester {
         self.progress[self.sq.place(wqe)]
     }
 
+    /// Ends local operations that have become the oldest: they are carried out already.
+    fn retire_local(&mut self, connection: &Connection, env: &mut Env<'_>) {
+        while self.oldest() < self.unstarted && self.sq.get(self.oldest()).op.is_local() {
+            self.complete(connection, env, WcStatus::Success.into());
+        }
+    }
+
     /// Ends the oldest work request and hands its place back.
     fn complete(&mut self, connection: &Connection, env: &mut Env<'_>, end: Failure) {
         let wqe = self.oldest();
         let slot = self.sq.get(wqe);
-        let signaled = connection.init.sq_sig_all || slot.flags.contains(SendFlags::SIGNALED);
-        if signaled || end.status != WcStatus::Success {
-            let completion = Completion {
-                wr_id: slot.wr_id,
-                status: end.status,
-                opcode: wc_opcode(&slot.op),
-                byte_len: slot.length,
-                qp_num: connection.number,
-                vendor_err: u32::from(end.syndrome),
-                ..Completion::default()
-            };
-            env.cqs.push(connection.init.send_cq, completion, false);
-        }
-        if slot.op.expects_data() && wqe < self.cursor.wqe {
+        complete(connection, env, slot, end);
+        if slot.op.takes_depth() && wqe < self.cursor.wqe {
             self.reads_in_flight = self.reads_in_flight.saturating_sub(1);
         }
         self.sq.release_to(wqe + 1);
-    }
-}
-
-const fn wc_opcode(op: &SendOp) -> WcOpcode {
-    match op {
-        SendOp::Send { .. } => WcOpcode::Send,
-        SendOp::Write { .. } => WcOpcode::RdmaWrite,
-        SendOp::Read { .. } => WcOpcode::RdmaRead,
-        SendOp::CompareSwap { .. } => WcOpcode::CompSwap,
-        SendOp::FetchAdd { .. } => WcOpcode::FetchAdd,
     }
 }

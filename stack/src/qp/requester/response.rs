@@ -2,7 +2,8 @@
 
 use super::super::connection::{Connection, position};
 use super::super::env::Env;
-use super::{Failure, Requester};
+use super::super::sends::Failure;
+use super::Requester;
 use crate::completion::WcStatus;
 use crate::counters::Counter;
 use crate::queue::SendSlot;
@@ -36,7 +37,7 @@ impl Requester {
             }
             Operation::ReadResponse { position, aeth } => {
                 require_ack(aeth).or_else(|failure| bad_response(env, failure))?;
-                self.on_read(connection, env, psn, position, packet.payload)
+                self.on_data(connection, env, psn, position, packet.payload)
             }
             _ => bad_response(env, WcStatus::BadRespErr.into()),
         }
@@ -102,7 +103,8 @@ impl Requester {
         Ok(())
     }
 
-    fn on_read(
+    /// The answer to a READ, or with no data in it to an ATOMIC WRITE or a FLUSH.
+    fn on_data(
         &mut self,
         connection: &Connection,
         env: &mut Env<'_>,
@@ -113,10 +115,10 @@ impl Requester {
         if self.cover_or_go_back(connection, env, psn)? == Covered::NotTheRead {
             return Ok(());
         }
-        let slot = self.answered(env, |op| matches!(op, SendOp::Read { .. }))?;
+        let slot = self.answered(env, |op| op.is_answered() && !op.is_atomic())?;
         let progress = self.progress_of(self.oldest());
         let number = psn.distance(progress.first).unsigned_abs();
-        let expected = connection.payload_len(slot.length, number);
+        let expected = connection.payload_len(response_len(slot), number);
         if !fits(found, position(number, progress.packets)) || payload.len() != expected {
             return bad_response(env, WcStatus::BadRespErr.into());
         }
@@ -144,6 +146,7 @@ impl Requester {
     fn finish_read(&mut self, connection: &Connection, env: &mut Env<'_>, end: Psn) {
         self.una = end;
         self.complete(connection, env, WcStatus::Success.into());
+        self.retire_local(connection, env);
         self.made_progress(env.now);
     }
 
@@ -170,7 +173,7 @@ impl Requester {
     fn cover(&mut self, connection: &Connection, env: &mut Env<'_>, end: Psn) -> Covered {
         while self.oldest() < self.unstarted && end.distance(self.una) > 0 {
             let oldest = self.oldest();
-            if self.sq.get(oldest).op.expects_data() {
+            if self.sq.get(oldest).op.is_answered() {
                 return Covered::NotTheRead;
             }
             let last = self.progress_of(oldest).end();
@@ -180,9 +183,15 @@ impl Requester {
             }
             self.una = last;
             self.complete(connection, env, WcStatus::Success.into());
+            self.retire_local(connection, env);
         }
         Covered::All
     }
+}
+
+/// Bytes of data in the answer to a request.
+const fn response_len(slot: &SendSlot) -> u32 {
+    if slot.op.returns_data() { slot.length } else { 0 }
 }
 
 /// Responses with data carry an ACK if they carry an AETH.

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::super::env::Env;
-use super::{Cursor, Failure, Requester};
+use super::super::sends::Failure;
+use super::{Cursor, Requester};
 use crate::completion::WcStatus;
 use crate::counters::Counter;
 use crate::time::Instant;
@@ -134,7 +135,7 @@ impl Requester {
     /// Request packets of the oldest work request that are acknowledged; 0 for a READ, which is one request.
     fn acknowledged_packets(&self) -> u32 {
         let oldest = self.oldest();
-        if oldest == self.unstarted || self.sq.get(oldest).op.expects_data() {
+        if oldest == self.unstarted || self.sq.get(oldest).op.is_answered() {
             return 0;
         }
         self.una.distance(self.progress_of(oldest).first).unsigned_abs()

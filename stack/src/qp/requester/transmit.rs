@@ -2,28 +2,18 @@
 
 use super::super::connection::{Connection, Header, position};
 use super::super::env::Env;
-use super::{Cursor, Failure, Progress, Requester};
-use crate::access::Access;
+use super::super::sends::{
+    Failure, Transmit, check_keys, copy_data, data_operation, is_solicited, protection_error, reth, run_local,
+};
+use super::{Cursor, Progress, Requester};
 use crate::completion::WcStatus;
 use crate::counters::Counter;
-use crate::memory::{AccessError, Crc, Memory};
-use crate::queue::{SendData, SendSlot};
-use crate::wire::{AtomicEth, Operation, Psn, Reth};
-use crate::work::{RemoteAddr, SendFlags, SendOp};
+use crate::queue::SendSlot;
+use crate::wire::{AtomicEth, Feth, Operation, Psn};
+use crate::work::{FlushPlacement, FlushScope, RemoteAddr, SendFlags, SendOp};
 
 /// An acknowledgement is asked for at least every this many packets.
 const ACK_INTERVAL: u32 = 64;
-
-/// What an attempt to send came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transmit {
-    /// A frame of this length is ready to leave.
-    Frame(usize),
-    /// There is nothing to send now.
-    Idle,
-    /// The oldest work request cannot be sent.
-    Failed(Failure),
-}
 
 impl Requester {
     /// Fills `frame` with the next request packet, if there is one.
@@ -39,7 +29,7 @@ impl Requester {
         if self.must_be_silent() || self.is_stopped_here() || !self.has_request(connection, env) {
             return self.due_failure().map_or(Transmit::Idle, Transmit::Failed);
         }
-        if self.sq.get(self.cursor.wqe).op.expects_data() {
+        if self.sq.get(self.cursor.wqe).op.is_answered() {
             self.send_request(connection, env, frame)
         } else {
             self.send_data(connection, env, frame)
@@ -61,20 +51,32 @@ impl Requester {
         self.stopped.is_some_and(|(wqe, _)| wqe == self.cursor.wqe)
     }
 
-    /// Whether a started work request stands at the cursor, or one could be started.
+    /// Whether a started work request stands at the cursor, or one could be started. Local operations on the way are
+    /// carried out.
     fn has_request(&mut self, connection: &Connection, env: &mut Env<'_>) -> bool {
-        if self.cursor.wqe < self.unstarted {
-            return true;
+        loop {
+            if self.cursor.wqe == self.unstarted && !self.start_next(connection, env) {
+                return false;
+            }
+            if !self.sq.get(self.cursor.wqe).op.is_local() {
+                return true;
+            }
+            self.cursor = Cursor { wqe: self.cursor.wqe + 1, packet: 0 };
+            self.retire_local(connection, env);
         }
-        if self.draining || self.cursor.wqe == self.sq.refresh() || self.must_wait(connection) {
+    }
+
+    /// Starts the work request at the cursor, if there is one that may start.
+    fn start_next(&mut self, connection: &Connection, env: &mut Env<'_>) -> bool {
+        let nothing = self.cursor.wqe == self.sq.refresh();
+        if self.draining || nothing || self.is_stopped_here() || self.must_wait(connection) {
             return false;
         }
-        let checked = self.check_start(connection, env.memory);
-        match checked {
+        match self.check_start(connection, env) {
             Ok(()) => self.start(connection),
-            Err(status) => self.stop(env, status),
+            Err(status) => self.stop(status),
         }
-        checked.is_ok()
+        self.cursor.wqe < self.unstarted
     }
 
     /// Fences, the limit of outstanding READs and atomics, and the PSN space hold a work request back.
@@ -83,8 +85,12 @@ impl Requester {
         if slot.flags.contains(SendFlags::FENCE) && self.reads_in_flight > 0 {
             return true;
         }
+        // Nothing that was posted before may still use the key (IBTA 10.6.5.1, local invalidate fence).
+        if matches!(slot.op, SendOp::LocalInvalidate { .. }) && self.oldest() < self.cursor.wqe {
+            return true;
+        }
         let limit = u32::from(self.settings.max_rd_atomic);
-        if slot.op.expects_data() && limit != 0 && self.reads_in_flight >= limit {
+        if slot.op.takes_depth() && limit != 0 && self.reads_in_flight >= limit {
             return true;
         }
         // What can never fit is refused by `check_start`; here the space is only taken.
@@ -92,17 +98,20 @@ impl Requester {
         outstanding != 0 && outstanding + psns(slot, connection) > Psn::MAX_AHEAD.unsigned_abs()
     }
 
-    fn check_start(&self, connection: &Connection, memory: &Memory) -> Result<(), WcStatus> {
+    /// Checks a work request before its first packet; a local operation is carried out.
+    fn check_start(&self, connection: &Connection, env: &mut Env<'_>) -> Result<(), WcStatus> {
         let slot = self.sq.get(self.cursor.wqe);
-        if slot.op.expects_data() && self.settings.max_rd_atomic == 0 {
+        if slot.op.is_local() {
+            return run_local(connection, env, &slot.op);
+        }
+        if slot.op.takes_depth() && self.settings.max_rd_atomic == 0 {
             return Err(WcStatus::LocQpOpErr);
         }
         // The answer to 2^31 bytes in packets of 256 takes half of all PSNs: one too many to tell new from old.
-        if slot.op.expects_data() && psns(slot, connection) > Psn::MAX_AHEAD.unsigned_abs() {
+        if slot.op.is_answered() && psns(slot, connection) > Psn::MAX_AHEAD.unsigned_abs() {
             return Err(WcStatus::LocLenErr);
         }
-        let rights = if slot.op.expects_data() { Access::LOCAL_WRITE } else { Access::empty() };
-        memory.check_local(connection.pd, slot.sges(), rights).map_err(|_| WcStatus::LocProtErr)
+        check_keys(connection, env, slot)
     }
 
     fn start(&mut self, connection: &Connection) {
@@ -113,10 +122,7 @@ impl Requester {
         self.unstarted = wqe + 1;
     }
 
-    fn stop(&mut self, env: &mut Env<'_>, status: WcStatus) {
-        if status == WcStatus::LocProtErr {
-            env.counters.add(Counter::ReqLocalProtErr);
-        }
+    const fn stop(&mut self, status: WcStatus) {
         self.stopped = Some((self.cursor.wqe, status));
     }
 
@@ -133,21 +139,18 @@ impl Requester {
         let interval = if self.is_probing() { 1 } else { ACK_INTERVAL };
         let ack_request = last || self.unasked + 1 >= interval || ahead + 1 == self.window;
         let slot = self.sq.get(wqe);
-        let header = Header {
-            psn,
-            operation: data_operation(slot, packet, progress.packets),
-            ack_request,
-            solicited: last && is_solicited(slot),
+        let Some(operation) = data_operation(slot, position(packet, progress.packets)) else {
+            unreachable!("what is answered is sent by send_request, what is local by nobody")
         };
-        let (pd, memory) = (connection.pd, env.memory);
+        let solicited = last && is_solicited(slot);
+        let header = Header { psn, operation, ack_request, solicited, srqn: Some(slot.srqn()) };
+        let (pd, memory) = (connection.pd, &*env.memory);
         let offset = u64::from(packet) * connection.mtu.bytes() as u64;
         let payload_len = connection.payload_len(slot.length, packet);
-        let emitted = connection.emit(frame, &header, payload_len, |out, crc| match slot.data() {
-            SendData::Sges(sges) => memory.gather(pd, sges, offset, out, crc),
-            SendData::Inline(bytes) => Ok::<Crc, AccessError>(copy_inline(bytes, offset, out, crc)),
-        });
+        let emitted = connection
+            .emit(frame, &header, payload_len, |out, crc| copy_data(memory, pd, slot, offset, out, crc));
         let Some(len) = emitted else { return self.cannot_emit(env) };
-        if last && matches!(slot.op, SendOp::Send { .. }) && psn == self.sent_end {
+        if last && matches!(operation, Operation::Send { .. }) && psn == self.sent_end {
             env.counters.add(Counter::RdmaSends);
         }
         self.unasked = if ack_request { 0 } else { self.unasked + 1 };
@@ -157,7 +160,7 @@ impl Requester {
         Transmit::Frame(len)
     }
 
-    /// The one request packet of a READ or an atomic operation.
+    /// The one request packet of what is answered: a READ, an atomic operation, an ATOMIC WRITE, a FLUSH.
     fn send_request(&mut self, connection: &mut Connection, env: &mut Env<'_>, frame: &mut [u8]) -> Transmit {
         let wqe = self.cursor.wqe;
         let progress = self.progress_of(wqe);
@@ -165,10 +168,17 @@ impl Requester {
         let answered = psn.distance(progress.first).unsigned_abs();
         let slot = self.sq.get(wqe);
         let operation = data_request(slot, answered, connection);
-        let header = Header { psn, operation, ack_request: true, solicited: false };
-        let Some(len) = connection.emit_bare(frame, &header) else { return self.cannot_emit(env) };
+        let header = Header { psn, operation, ack_request: true, solicited: false, srqn: Some(slot.srqn()) };
+        let emitted = if matches!(operation, Operation::AtomicWrite(_)) {
+            let (pd, memory) = (connection.pd, &*env.memory);
+            connection.emit(frame, &header, 8, |out, crc| copy_data(memory, pd, slot, 0, out, crc))
+        } else {
+            connection.emit_bare(frame, &header)
+        };
+        let depth = u32::from(slot.op.takes_depth());
+        let Some(len) = emitted else { return self.cannot_emit(env) };
         self.unasked = 0;
-        self.reads_in_flight += 1;
+        self.reads_in_flight += depth;
         self.window_base = progress.end();
         self.cursor = Cursor { wqe: wqe + 1, packet: 0 };
         self.sent(env, psn, progress.end());
@@ -186,7 +196,8 @@ impl Requester {
 
     /// The payload could not be read: a key was revoked after the message had started.
     fn cannot_emit(&mut self, env: &mut Env<'_>) -> Transmit {
-        self.stop(env, WcStatus::LocProtErr);
+        let status = protection_error(env);
+        self.stop(status);
         self.due_failure().map_or(Transmit::Idle, Transmit::Failed)
     }
 
@@ -205,29 +216,11 @@ impl Requester {
 
 /// PSNs that a work request takes.
 fn psns(slot: &SendSlot, connection: &Connection) -> u32 {
-    if slot.op.is_atomic() { 1 } else { connection.packets(slot.length) }
-}
-
-/// SE is defined for what completes a receive.
-const fn is_solicited(slot: &SendSlot) -> bool {
-    let completes_receive = matches!(slot.op, SendOp::Send { .. } | SendOp::Write { immediate: Some(_), .. });
-    slot.flags.contains(SendFlags::SOLICITED) && completes_receive
-}
-
-fn data_operation(slot: &SendSlot, packet: u32, packets: u32) -> Operation {
-    let position = position(packet, packets);
-    let at_end = |immediate: Option<u32>| immediate.filter(|_| position.is_end());
     match slot.op {
-        SendOp::Write { remote, immediate } => {
-            let reth = position.is_start().then_some(reth(remote, slot.length));
-            Operation::Write { position, reth, immediate: at_end(immediate) }
-        }
-        SendOp::Send { immediate } => {
-            Operation::Send { position, immediate: at_end(immediate), invalidate: None }
-        }
-        SendOp::Read { .. } | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
-            unreachable!("READ and atomic requests are sent by send_request")
-        }
+        _ if slot.op.is_local() => 0,
+        SendOp::AtomicWrite { .. } | SendOp::Flush { .. } => 1,
+        _ if slot.op.is_atomic() => 1,
+        _ => connection.packets(slot.length),
     }
 }
 
@@ -245,16 +238,22 @@ fn data_request(slot: &SendSlot, answered: u32, connection: &Connection) -> Oper
             let rest = RemoteAddr { va: remote.va.wrapping_add(u64::from(done)), rkey: remote.rkey };
             Operation::ReadRequest(reth(rest, slot.length - done))
         }
-        SendOp::Send { .. } | SendOp::Write { .. } => unreachable!("SEND and WRITE are sent by send_data"),
+        SendOp::AtomicWrite { remote } => Operation::AtomicWrite(reth(remote, slot.length)),
+        SendOp::Flush { remote, length, placement, scope } => {
+            Operation::Flush { feth: feth(placement, scope), reth: reth(remote, length) }
+        }
+        _ => unreachable!("SEND and WRITE are sent by send_data, and what is local by nobody"),
     }
 }
 
-const fn reth(remote: RemoteAddr, length: u32) -> Reth {
-    Reth { va: remote.va, rkey: remote.rkey, length }
-}
-
-fn copy_inline(bytes: &[u8], offset: u64, out: &mut [u8], crc: Crc) -> Crc {
-    let start = offset as usize;
-    out.copy_from_slice(&bytes[start..start + out.len()]);
-    crc.update(out)
+const fn feth(placement: FlushPlacement, scope: FlushScope) -> Feth {
+    let placement = match placement {
+        FlushPlacement::Global => Feth::GLOBAL,
+        FlushPlacement::Persistent => Feth::PERSISTENT,
+    };
+    let selectivity = match scope {
+        FlushScope::Range => Feth::RANGE,
+        FlushScope::Region => Feth::REGION,
+    };
+    Feth { placement, selectivity }
 }

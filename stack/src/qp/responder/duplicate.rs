@@ -22,7 +22,13 @@ impl Responder {
         let psn = packet.bth.psn;
         match packet.operation {
             Operation::ReadRequest(reth) => self.replay_read(connection, psn, &reth),
-            Operation::CompareSwap(_) | Operation::FetchAdd(_) => self.replay_atomic(psn),
+            Operation::CompareSwap(_) | Operation::FetchAdd(_) | Operation::AtomicWrite(_) => {
+                self.replay_atomic(psn)
+            }
+            // To flush once more changes nothing, and nothing is kept of the first.
+            Operation::Flush { .. } => {
+                self.replay(Response::Done { psn, msn: self.msn, depth: false, replay: true })
+            }
             _ => {
                 // The newest covers every older one.
                 self.responses.acknowledge(self.newest_data, self.msn);
@@ -33,7 +39,7 @@ impl Responder {
 
     fn replay_read(&mut self, connection: &Connection, psn: Psn, reth: &Reth) -> Result<(), Refusal> {
         let resource = self.resource(psn).ok_or(DROP)?;
-        let Answer::Read { remote, length } = resource.answer else { return Err(DROP) };
+        let Answer::Read { by, remote, length } = resource.answer else { return Err(DROP) };
         let number = psn.distance(resource.first).unsigned_abs();
         let skipped = u64::from(number) * connection.mtu.bytes() as u64;
         if !is_tail(reth, remote, length, skipped) {
@@ -48,21 +54,30 @@ impl Responder {
         self.reported = false;
         let (length, msn) = (reth.length, self.msn);
         let first = psn;
-        let again = Response::Read { first, sent: 0, packets, remote, length, msn, replay: true };
+        let again = Response::Read { first, sent: 0, packets, by, remote, length, msn, replay: true };
         self.responses.restart(psn, again);
         Ok(())
     }
 
     fn replay_atomic(&mut self, psn: Psn) -> Result<(), Refusal> {
         let resource = self.resource(psn).ok_or(DROP)?;
-        let Answer::Atomic { original } = resource.answer else { return Err(DROP) };
-        if self.responses.will_answer(psn) {
+        let msn = self.msn;
+        self.replay(match resource.answer {
+            Answer::Atomic { original } => Response::Atomic { psn, original, msn, replay: true },
+            Answer::Written => Response::Done { psn, msn, depth: true, replay: true },
+            Answer::Read { .. } => return Err(DROP),
+        })
+    }
+
+    /// Answers once more, unless the answer is on its way already.
+    fn replay(&mut self, response: Response) -> Result<(), Refusal> {
+        if self.responses.will_answer(response.next_psn()) {
             return Ok(());
         }
         if !self.responses.has_room() {
             return Err(DROP);
         }
-        self.responses.push(Response::Atomic { psn, original, msn: self.msn, replay: true });
+        self.responses.push(response);
         Ok(())
     }
 

@@ -2,14 +2,15 @@
 
 use super::super::connection::Connection;
 use super::super::env::Env;
+use super::receive::Ending;
 use super::response::Response;
-use super::{Answer, Assembly, Fatal, Refusal, Resource, Responder, check_length};
+use super::{Answer, Assembly, Fatal, Refusal, Resource, Responder, check_length, flush_rights};
 use crate::access::Access;
 use crate::completion::WcStatus;
 use crate::counters::Counter;
 use crate::memory::{AccessError, AtomicOp};
-use crate::wire::{AtomicEth, NakCode, Operation, Packet, Position, Psn, Reth};
-use crate::work::RemoteAddr;
+use crate::wire::{AtomicEth, Feth, NakCode, Operation, Packet, Position, Psn, Reth};
+use crate::work::{FlushScope, RemoteAddr};
 
 /// The longest message (IBTA, DMA length of the RETH).
 const MAX_MESSAGE: u32 = 1 << 31;
@@ -21,6 +22,10 @@ const TOO_LONG: Refusal =
 /// A receive whose own memory is not ours to write.
 const BAD_RECEIVE: Refusal =
     Refusal::Fatal(Fatal { code: NakCode::RemoteOperationalError, receive: WcStatus::LocProtErr });
+
+/// A SEND with invalidate whose key is not one that may be invalidated (IBTA, responder error of class J).
+const BAD_INVALIDATE: Refusal =
+    Refusal::Fatal(Fatal { code: NakCode::RemoteOperationalError, receive: WcStatus::RemInvReqErr });
 
 impl From<AccessError> for Refusal {
     fn from(error: AccessError) -> Self {
@@ -39,8 +44,9 @@ impl Responder {
         packet: &Packet<'_>,
     ) -> Result<(), Refusal> {
         match packet.operation {
-            Operation::Send { position, immediate, .. } => {
-                self.on_send(connection, env, packet, position, immediate)
+            Operation::Send { position, immediate, invalidate } => {
+                let ending = Ending { byte_len: 0, immediate, invalidated_rkey: invalidate };
+                self.on_send(connection, env, packet, position, ending)
             }
             Operation::Write { position, reth, immediate } => {
                 self.on_write(connection, env, packet, position, reth, immediate)
@@ -48,12 +54,14 @@ impl Responder {
             Operation::ReadRequest(reth) => self.on_read(connection, env, packet.bth.psn, reth),
             Operation::CompareSwap(eth) => {
                 let op = AtomicOp::CompareSwap { compare: eth.compare, swap: eth.swap_or_add };
-                self.on_atomic(connection, env, packet.bth.psn, eth, op)
+                self.on_atomic(env, packet.bth.psn, eth, op)
             }
             Operation::FetchAdd(eth) => {
                 let op = AtomicOp::FetchAdd { add: eth.swap_or_add };
-                self.on_atomic(connection, env, packet.bth.psn, eth, op)
+                self.on_atomic(env, packet.bth.psn, eth, op)
             }
+            Operation::AtomicWrite(reth) => self.on_atomic_write(env, packet, &reth),
+            Operation::Flush { feth, reth } => self.on_flush(env, packet.bth.psn, feth, &reth),
             _ => Err(Refusal::INVALID),
         }
     }
@@ -64,31 +72,42 @@ impl Responder {
         env: &mut Env<'_>,
         packet: &Packet<'_>,
         position: Position,
-        immediate: Option<u32>,
+        ending: Ending,
     ) -> Result<(), Refusal> {
         let placed = match self.assembly {
             Assembly::Send { placed } => placed,
-            _ => self.take_receive(Assembly::Send { placed: 0 })?,
+            _ => self.take_receive(env).map(|()| 0)?,
         };
+        self.assembly = Assembly::Send { placed };
         check_length(position, packet.payload.len(), connection.mtu.bytes())?;
-        let receive = self.rq.get(self.next_receive);
+        let total = self.place(env, packet, placed)?;
+        if let Some(rkey) = ending.invalidated_rkey {
+            env.memory.invalidate(self.subject, rkey).map_err(|_| BAD_INVALIDATE)?;
+        }
+        self.assembly = Assembly::Send { placed: total };
+        self.advance(1);
+        if position.is_end() {
+            env.counters.add(Counter::RdmaRecvs);
+            let ending = Ending { byte_len: total as u32, ..ending };
+            self.finish_receive(connection, env, packet, ending);
+        }
+        self.acknowledge(packet);
+        Ok(())
+    }
+
+    /// Puts the payload of a SEND behind the `placed` bytes that its receive holds; tells how many it holds then.
+    fn place(&self, env: &mut Env<'_>, packet: &Packet<'_>, placed: u64) -> Result<u64, Refusal> {
+        let receive = self.receives.current();
         let total = placed + packet.payload.len() as u64;
         if total > receive.room() {
             env.counters.add(Counter::RespLocalErr);
             return Err(TOO_LONG);
         }
-        env.memory.scatter(connection.pd, receive.sges(), placed, packet.payload).map_err(|_| {
+        env.memory.scatter(self.subject.pd, receive.sges(), placed, packet.payload).map_err(|_| {
             env.counters.add(Counter::RespLocalErr);
             BAD_RECEIVE
         })?;
-        self.assembly = Assembly::Send { placed: total };
-        self.advance(1);
-        if position.is_end() {
-            env.counters.add(Counter::RdmaRecvs);
-            self.finish_receive(connection, env, packet, total as u32, immediate);
-        }
-        self.acknowledge(packet);
-        Ok(())
+        Ok(total)
     }
 
     fn on_write(
@@ -100,19 +119,19 @@ impl Responder {
         reth: Option<Reth>,
         immediate: Option<u32>,
     ) -> Result<(), Refusal> {
-        if immediate.is_some() && !self.receive_is_posted() {
+        if immediate.is_some() && !self.receives.is_posted(env) {
             return Err(Refusal::NotReady);
         }
         let len = packet.payload.len();
         check_length(position, len, connection.mtu.bytes())?;
-        let (next, left, total) = self.write_target(connection, env, reth)?;
+        let (next, left, total) = self.write_target(env, reth)?;
         // Every packet but the last leaves something to come, the last leaves nothing.
         let rest = left.checked_sub(len as u32).ok_or(Refusal::INVALID)?;
         if (rest == 0) != position.is_end() {
             return Err(Refusal::INVALID);
         }
         if len != 0 {
-            env.memory.write_remote(connection.pd, next, packet.payload)?;
+            env.memory.write_remote(self.subject, next, packet.payload)?;
         }
         let next = RemoteAddr { va: next.va.wrapping_add(len as u64), rkey: next.rkey };
         self.assembly = Assembly::Write { next, left: rest, total };
@@ -125,18 +144,13 @@ impl Responder {
     }
 
     /// Where a WRITE packet goes, how much of the message is left, and how long it is as a whole.
-    fn write_target(
-        &self,
-        connection: &Connection,
-        env: &mut Env<'_>,
-        reth: Option<Reth>,
-    ) -> Result<(RemoteAddr, u32, u32), Refusal> {
+    fn write_target(&self, env: &mut Env<'_>, reth: Option<Reth>) -> Result<(RemoteAddr, u32, u32), Refusal> {
         if let Assembly::Write { next, left, total } = self.assembly {
             return Ok((next, left, total));
         }
         env.counters.add(Counter::RxWriteRequests);
         let reth = reth.ok_or(Refusal::INVALID)?;
-        let remote = check_reth(connection, env, &reth, Access::REMOTE_WRITE)?;
+        let remote = self.check_reth(env, &reth, Access::REMOTE_WRITE)?;
         Ok((remote, reth.length, reth.length))
     }
 
@@ -149,8 +163,9 @@ impl Responder {
         immediate: Option<u32>,
     ) {
         self.assembly = Assembly::Idle;
-        if immediate.is_some() {
-            self.finish_receive(connection, env, packet, total, immediate);
+        if immediate.is_some() && self.receives.take(env) {
+            let ending = Ending { byte_len: total, immediate, invalidated_rkey: None };
+            self.finish_receive(connection, env, packet, ending);
         } else {
             self.message_done();
         }
@@ -165,14 +180,16 @@ impl Responder {
     ) -> Result<(), Refusal> {
         env.counters.add(Counter::RxReadRequests);
         self.check_depth()?;
-        let remote = check_reth(connection, env, &reth, Access::REMOTE_READ)?;
+        let remote = self.check_reth(env, &reth, Access::REMOTE_READ)?;
         let packets = connection.packets(reth.length);
-        let answer = Answer::Read { remote, length: reth.length };
+        let by = self.subject;
+        let answer = Answer::Read { by, remote, length: reth.length };
         self.answer(Resource { first: psn, packets, answer });
         self.responses.push(Response::Read {
             first: psn,
             sent: 0,
             packets,
+            by,
             remote,
             length: reth.length,
             msn: self.msn,
@@ -183,7 +200,6 @@ impl Responder {
 
     fn on_atomic(
         &mut self,
-        connection: &Connection,
         env: &mut Env<'_>,
         psn: Psn,
         eth: AtomicEth,
@@ -192,9 +208,40 @@ impl Responder {
         env.counters.add(Counter::RxAtomicRequests);
         self.check_depth()?;
         let remote = RemoteAddr { va: eth.va, rkey: eth.rkey };
-        let original = env.memory.atomic(connection.pd, remote, op)?;
+        let original = env.memory.atomic(self.subject, remote, op)?;
         self.answer(Resource { first: psn, packets: 1, answer: Answer::Atomic { original } });
         self.responses.push(Response::Atomic { psn, original, msn: self.msn, replay: false });
+        Ok(())
+    }
+
+    fn on_atomic_write(
+        &mut self,
+        env: &mut Env<'_>,
+        packet: &Packet<'_>,
+        reth: &Reth,
+    ) -> Result<(), Refusal> {
+        env.counters.add(Counter::RxAtomicWriteRequests);
+        self.check_depth()?;
+        let Some(value) = packet.payload.to_word().filter(|_| reth.length == 8) else {
+            return Err(Refusal::INVALID);
+        };
+        env.memory.atomic_write(self.subject, RemoteAddr { va: reth.va, rkey: reth.rkey }, value)?;
+        let psn = packet.bth.psn;
+        self.answer(Resource { first: psn, packets: 1, answer: Answer::Written });
+        self.responses.push(Response::Done { psn, msn: self.msn, depth: true, replay: false });
+        Ok(())
+    }
+
+    /// Every byte that was written before is where everybody sees it: writes are done when they are taken.
+    fn on_flush(&mut self, env: &mut Env<'_>, psn: Psn, feth: Feth, reth: &Reth) -> Result<(), Refusal> {
+        env.counters.add(Counter::RxFlushRequests);
+        let remote = RemoteAddr { va: reth.va, rkey: reth.rkey };
+        let scope = if feth.selectivity == Feth::REGION { FlushScope::Region } else { FlushScope::Range };
+        let rights = flush_rights(feth)?;
+        env.memory.check_flush(self.subject, remote, u64::from(reth.length), scope, rights)?;
+        self.advance(1);
+        self.message_done();
+        self.responses.push(Response::Done { psn, msn: self.msn, depth: false, replay: false });
         Ok(())
     }
 
@@ -222,21 +269,16 @@ impl Responder {
             self.responses.acknowledge(packet.bth.psn, self.msn);
         }
     }
-}
 
-/// Checks the whole range that a request names. With no length there is nothing to check, not even the key.
-fn check_reth(
-    connection: &Connection,
-    env: &Env<'_>,
-    reth: &Reth,
-    rights: Access,
-) -> Result<RemoteAddr, Refusal> {
-    if reth.length > MAX_MESSAGE {
-        return Err(Refusal::INVALID);
+    /// Checks the whole range that a request names. With no length there is nothing to check, not even the key.
+    fn check_reth(&self, env: &Env<'_>, reth: &Reth, rights: Access) -> Result<RemoteAddr, Refusal> {
+        if reth.length > MAX_MESSAGE {
+            return Err(Refusal::INVALID);
+        }
+        let remote = RemoteAddr { va: reth.va, rkey: reth.rkey };
+        if reth.length != 0 {
+            env.memory.check_remote(self.subject, remote, u64::from(reth.length), rights)?;
+        }
+        Ok(remote)
     }
-    let remote = RemoteAddr { va: reth.va, rkey: reth.rkey };
-    if reth.length != 0 {
-        env.memory.check_remote(connection.pd, remote, u64::from(reth.length), rights)?;
-    }
-    Ok(remote)
 }

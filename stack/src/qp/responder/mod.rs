@@ -13,11 +13,13 @@ use alloc::collections::VecDeque;
 use super::attr::QpAttr;
 use super::connection::Connection;
 use super::env::Env;
+use super::receives::Receives;
 use crate::access::Access;
-use crate::completion::{Completion, WcStatus};
+use crate::completion::WcStatus;
 use crate::counters::Counter;
-use crate::queue::{Consumer, RecvSlot};
-use crate::wire::{NakCode, Operation, Packet, Position, Psn};
+use crate::engine::Xrcd;
+use crate::memory::Subject;
+use crate::wire::{Class, Feth, NakCode, Operation, Packet, Position, Psn};
 use crate::work::RemoteAddr;
 use response::{Response, Responses};
 
@@ -73,18 +75,16 @@ struct Resource {
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    Read { remote: RemoteAddr, length: u32 },
-    Atomic { original: u64 },
-}
-
-/// A receive whose completion waits until the acknowledgement of its message has left.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    completion: Completion,
-    solicited: bool,
-    psn: Psn,
-    /// The receive's index in the ring.
-    index: u64,
+    Read {
+        by: Subject,
+        remote: RemoteAddr,
+        length: u32,
+    },
+    Atomic {
+        original: u64,
+    },
+    /// An ATOMIC WRITE, which is answered without data.
+    Written,
 }
 
 /// Attributes of the responder.
@@ -98,9 +98,9 @@ pub(crate) struct Settings {
 /// The receiving half of a queue pair.
 #[derive(Debug)]
 pub(crate) struct Responder {
-    rq: Consumer<RecvSlot>,
-    /// The receive that the next message takes; those from the ring's head up to it have held completions.
-    next_receive: u64,
+    receives: Receives,
+    /// Who asks for memory: the queue pair, but for XRC in the protection domain of the shared receive queue.
+    subject: Subject,
     epsn: Psn,
     /// The newest SEND or WRITE packet carried out. Duplicates are acknowledged with it, never with a READ or atomic
     /// request: rxe takes a plain acknowledgement that names one for its answer.
@@ -112,16 +112,14 @@ pub(crate) struct Responder {
     assembly: Assembly,
     resources: VecDeque<Resource>,
     responses: Responses,
-    held: VecDeque<Held>,
     settings: Settings,
 }
 
 impl Responder {
-    pub(crate) fn new(rq: Consumer<RecvSlot>) -> Self {
-        let held = VecDeque::with_capacity(rq.capacity() as usize);
+    pub(crate) fn new(receives: Receives, subject: Subject) -> Self {
         Self {
-            rq,
-            next_receive: 0,
+            receives,
+            subject,
             epsn: Psn::default(),
             newest_data: Psn::default(),
             msn: 0,
@@ -129,7 +127,6 @@ impl Responder {
             assembly: Assembly::Idle,
             resources: VecDeque::new(),
             responses: Responses::default(),
-            held,
             settings: Settings::default(),
         }
     }
@@ -201,21 +198,13 @@ impl Responder {
         if !keep_responses {
             self.responses.clear();
         }
-        self.release_held(connection, env, None);
-        let mut status = if self.has_receive() { receive } else { WcStatus::WrFlushErr };
         self.assembly = Assembly::Idle;
-        while self.next_receive < self.rq.refresh() {
-            self.end_receive(connection, env, status);
-            status = WcStatus::WrFlushErr;
-        }
+        self.receives.flush(connection, env, receive);
     }
 
     /// Forgets every receive and everything owed: a reset.
     pub(crate) fn discard(&mut self) {
-        let end = self.rq.refresh();
-        self.rq.release_to(end);
-        self.next_receive = end;
-        self.held.clear();
+        self.receives.discard();
         self.resources.clear();
         self.responses.clear();
         (self.assembly, self.reported) = (Assembly::Idle, false);
@@ -231,11 +220,35 @@ impl Responder {
             1.. => Err(Refusal::Gap),
             ..0 => self.on_duplicate(connection, env, packet),
             0 => {
+                self.enter_domain(connection, env, packet)?;
                 self.check_sequence(&packet.operation)?;
                 check_access(connection.access, &packet.operation)?;
                 self.execute(connection, env, packet)
             }
         }
+    }
+
+    /// A packet of XRC names the shared receive queue of its message, in whose protection domain it moves memory.
+    fn enter_domain(
+        &mut self,
+        connection: &Connection,
+        env: &Env<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refusal> {
+        let (Class::Xrc { srqn: Some(srqn) }, Some(xrcd)) = (packet.class, connection.init.xrcd) else {
+            return Ok(());
+        };
+        self.enter_queue(env, srqn, xrcd)
+    }
+
+    fn enter_queue(&mut self, env: &Env<'_>, srqn: u32, xrcd: Xrcd) -> Result<(), Refusal> {
+        let (srq, pd) = env.srqs.in_domain(srqn, xrcd).ok_or(Refusal::INVALID)?;
+        if self.assembly != Assembly::Idle && self.receives.srq() != Some(srq) {
+            return Err(Refusal::INVALID);
+        }
+        self.receives.set_srq(srq);
+        self.subject.pd = pd;
+        Ok(())
     }
 
     /// Only the next packet of an open message may follow it, and only a first one may open a message.
@@ -276,24 +289,27 @@ impl Responder {
 /// The queue pair's own access flags (section 5.2, step 3: an invalid request, not an access error).
 fn check_access(granted: Access, operation: &Operation) -> Result<(), Refusal> {
     let needed = match operation {
-        Operation::Write { .. } => Access::REMOTE_WRITE,
+        Operation::Write { .. } | Operation::AtomicWrite(_) => Access::REMOTE_WRITE,
         Operation::ReadRequest(_) => Access::REMOTE_READ,
         Operation::CompareSwap(_) | Operation::FetchAdd(_) => Access::REMOTE_ATOMIC,
-        Operation::Send { invalidate: None, .. } => Access::empty(),
-        // Known, but not served here.
+        Operation::Flush { feth, .. } => flush_rights(*feth)?,
+        Operation::Send { .. } => Access::empty(),
+        // Responses are no requests.
         _ => return Err(Refusal::INVALID),
     };
     if granted.contains(needed) { Ok(()) } else { Err(Refusal::INVALID) }
 }
 
-/// FIRST and MIDDLE carry exactly the path MTU, LAST 1 byte to the path MTU, ONLY none to the path MTU.
+/// The rights that a FLUSH needs; it names at least one placement (IBTA A19, FETH).
+fn flush_rights(feth: Feth) -> Result<Access, Refusal> {
+    let mut needed = Access::empty();
+    needed.set(Access::FLUSH_GLOBAL, feth.placement & Feth::GLOBAL != 0);
+    needed.set(Access::FLUSH_PERSISTENT, feth.placement & Feth::PERSISTENT != 0);
+    if needed.is_empty() { Err(Refusal::INVALID) } else { Ok(needed) }
+}
+
 fn check_length(position: Position, len: usize, mtu: usize) -> Result<(), Refusal> {
-    let valid = match position {
-        Position::First | Position::Middle => len == mtu,
-        Position::Last => len != 0 && len <= mtu,
-        Position::Only => len <= mtu,
-    };
-    if valid { Ok(()) } else { Err(Refusal::INVALID) }
+    if position.admits(len, mtu) { Ok(()) } else { Err(Refusal::INVALID) }
 }
 
 fn count_nak(env: &mut Env<'_>, code: NakCode) {

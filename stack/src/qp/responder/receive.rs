@@ -1,28 +1,23 @@
-//! Receives: taken by messages, completed when the acknowledgement has left, flushed.
+//! Receives: taken by messages, completed when the acknowledgement has left.
 
 use super::super::connection::Connection;
 use super::super::env::Env;
-use super::{Assembly, Held, Refusal, Responder};
+use super::{Assembly, Refusal, Responder};
 use crate::completion::{Completion, WcFlags, WcOpcode, WcStatus};
-use crate::wire::{Operation, Packet, Psn};
+use crate::wire::{Operation, Packet};
+
+/// What ends a message beside its last byte.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ending {
+    pub(super) byte_len: u32,
+    pub(super) immediate: Option<u32>,
+    pub(super) invalidated_rkey: Option<u32>,
+}
 
 impl Responder {
-    /// Opens a message that needs a receive from its first packet on.
-    pub(super) fn take_receive(&mut self, assembly: Assembly) -> Result<u64, Refusal> {
-        if !self.receive_is_posted() {
-            return Err(Refusal::NotReady);
-        }
-        self.assembly = assembly;
-        Ok(0)
-    }
-
-    pub(super) fn receive_is_posted(&mut self) -> bool {
-        self.next_receive < self.rq.refresh()
-    }
-
-    /// Whether the open message has taken a receive.
-    pub(super) const fn has_receive(&self) -> bool {
-        matches!(self.assembly, Assembly::Send { .. })
+    /// Takes a receive for the message that opens.
+    pub(super) fn take_receive(&mut self, env: &mut Env<'_>) -> Result<(), Refusal> {
+        if self.receives.take(env) { Ok(()) } else { Err(Refusal::NotReady) }
     }
 
     /// The message is complete: so is its receive, once the peer has been told as far as it asked.
@@ -31,60 +26,32 @@ impl Responder {
         connection: &Connection,
         env: &mut Env<'_>,
         packet: &Packet<'_>,
-        byte_len: u32,
-        immediate: Option<u32>,
+        ending: Ending,
     ) {
         self.assembly = Assembly::Idle;
         self.message_done();
-        let index = self.next_receive;
-        let written = matches!(packet.operation, Operation::Write { .. });
-        let completion = Completion {
-            wr_id: self.rq.get(index).wr_id,
-            status: WcStatus::Success,
-            opcode: if written { WcOpcode::RecvRdmaWithImm } else { WcOpcode::Recv },
-            byte_len,
-            immediate,
-            qp_num: connection.number,
-            src_qp: connection.peer,
-            flags: if immediate.is_some() { WcFlags::GRH | WcFlags::WITH_IMM } else { WcFlags::GRH },
-            vendor_err: 0,
-        };
-        self.next_receive += 1;
-        self.held.push_back(Held { completion, solicited: packet.bth.solicited, psn: packet.bth.psn, index });
+        let completion = received(connection, packet, ending);
+        self.receives.finish(connection, env, completion, packet.bth.solicited, packet.bth.psn);
         if !packet.bth.ack_request && !self.owes() {
-            self.release_held(connection, env, None);
+            self.receives.release(env, None);
         }
     }
+}
 
-    /// Hands out the completions of messages up to `acknowledged`, or all.
-    pub(super) fn release_held(
-        &mut self,
-        connection: &Connection,
-        env: &mut Env<'_>,
-        acknowledged: Option<Psn>,
-    ) {
-        while let Some(held) = self.held.front() {
-            if acknowledged.is_some_and(|psn| held.psn.distance(psn) > 0) {
-                break;
-            }
-            env.cqs.push(connection.init.recv_cq, held.completion, held.solicited);
-            self.rq.release_to(held.index + 1);
-            self.held.pop_front();
-        }
-    }
-
-    /// Ends the next receive without a message.
-    pub(super) fn end_receive(&mut self, connection: &Connection, env: &mut Env<'_>, status: WcStatus) {
-        let index = self.next_receive;
-        let completion = Completion {
-            wr_id: self.rq.get(index).wr_id,
-            status,
-            opcode: WcOpcode::Recv,
-            qp_num: connection.number,
-            ..Completion::default()
-        };
-        env.cqs.push(connection.init.recv_cq, completion, true);
-        self.next_receive += 1;
-        self.rq.release_to(index + 1);
+fn received(connection: &Connection, packet: &Packet<'_>, ending: Ending) -> Completion {
+    let written = matches!(packet.operation, Operation::Write { .. });
+    let mut flags = WcFlags::GRH;
+    flags.set(WcFlags::WITH_IMM, ending.immediate.is_some());
+    flags.set(WcFlags::WITH_INV, ending.invalidated_rkey.is_some());
+    Completion {
+        status: WcStatus::Success,
+        opcode: if written { WcOpcode::RecvRdmaWithImm } else { WcOpcode::Recv },
+        byte_len: ending.byte_len,
+        immediate: ending.immediate,
+        invalidated_rkey: ending.invalidated_rkey,
+        qp_num: connection.number,
+        src_qp: connection.peer,
+        flags,
+        ..Completion::default()
     }
 }

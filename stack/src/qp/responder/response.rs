@@ -6,28 +6,60 @@ use super::super::connection::{Connection, Header, position};
 use super::super::env::Env;
 use super::{Refusal, Responder};
 use crate::counters::Counter;
-use crate::memory::AccessError;
-use crate::wire::{Aeth, NakCode, Operation, Psn, Syndrome};
+use crate::memory::{AccessError, Subject};
+use crate::wire::{Aeth, NakCode, Operation, Position, Psn, Syndrome};
 use crate::work::RemoteAddr;
 
 /// One response, or one stream of READ responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Response {
-    Acknowledge { psn: Psn, msn: u32 },
-    Nak { code: NakCode, psn: Psn, msn: u32 },
-    NotReady { psn: Psn, msn: u32 },
-    Read { first: Psn, sent: u32, packets: u32, remote: RemoteAddr, length: u32, msn: u32, replay: bool },
-    Atomic { psn: Psn, original: u64, msn: u32, replay: bool },
+    Acknowledge {
+        psn: Psn,
+        msn: u32,
+    },
+    Nak {
+        code: NakCode,
+        psn: Psn,
+        msn: u32,
+    },
+    NotReady {
+        psn: Psn,
+        msn: u32,
+    },
+    Read {
+        first: Psn,
+        sent: u32,
+        packets: u32,
+        by: Subject,
+        remote: RemoteAddr,
+        length: u32,
+        msn: u32,
+        replay: bool,
+    },
+    Atomic {
+        psn: Psn,
+        original: u64,
+        msn: u32,
+        replay: bool,
+    },
+    /// An ATOMIC WRITE or FLUSH is done; `depth` if it counts as a READ does.
+    Done {
+        psn: Psn,
+        msn: u32,
+        depth: bool,
+        replay: bool,
+    },
 }
 
 impl Response {
     /// The PSN of the next packet of it.
-    fn next_psn(&self) -> Psn {
+    pub(super) fn next_psn(&self) -> Psn {
         match *self {
             Self::Acknowledge { psn, .. }
             | Self::Nak { psn, .. }
             | Self::NotReady { psn, .. }
-            | Self::Atomic { psn, .. } => psn,
+            | Self::Atomic { psn, .. }
+            | Self::Done { psn, .. } => psn,
             Self::Read { first, sent, .. } => first + sent,
         }
     }
@@ -65,7 +97,12 @@ impl Responses {
     /// have got the first answer meanwhile, and gone on.
     pub(super) fn unanswered(&self) -> usize {
         let unanswered = |response: &&Response| {
-            matches!(response, Response::Read { replay: false, .. } | Response::Atomic { replay: false, .. })
+            matches!(
+                response,
+                Response::Read { replay: false, .. }
+                    | Response::Atomic { replay: false, .. }
+                    | Response::Done { depth: true, replay: false, .. }
+            )
         };
         self.queue.iter().filter(unanswered).count()
     }
@@ -99,7 +136,7 @@ impl Responses {
     /// Whether a response to the request at `psn` is queued and not yet past it.
     pub(super) fn will_answer(&self, psn: Psn) -> bool {
         self.queue.iter().any(|response| match *response {
-            Response::Atomic { psn: answered, .. } => answered == psn,
+            Response::Atomic { psn: answered, .. } | Response::Done { psn: answered, .. } => answered == psn,
             Response::Read { first, sent, packets, .. } => {
                 let number = psn.distance(first);
                 number >= 0 && (sent..packets).contains(&number.unsigned_abs())
@@ -120,8 +157,8 @@ impl Responder {
     ) -> Result<Option<usize>, super::Fatal> {
         let Some(&response) = self.responses.queue.front() else { return Ok(None) };
         let header = match response {
-            Response::Read { first, sent, packets, remote, length, msn, .. } => {
-                let place = Place { psn: first + sent, number: sent, packets, remote, length, msn };
+            Response::Read { first, sent, packets, by, remote, length, msn, .. } => {
+                let place = Place { psn: first + sent, number: sent, packets, by, remote, length, msn };
                 return self.send_read(connection, env, frame, &place);
             }
             Response::Acknowledge { psn, msn } => Header::acknowledge(psn, ack(msn)),
@@ -135,9 +172,13 @@ impl Responder {
             Response::Atomic { psn, original, msn, .. } => {
                 Header::response(psn, Operation::AtomicAcknowledge { aeth: ack(msn), original })
             }
+            Response::Done { psn, msn, .. } => {
+                let (position, aeth) = (Position::Only, Some(ack(msn)));
+                Header::response(psn, Operation::ReadResponse { position, aeth })
+            }
         };
         let emitted = connection.emit_bare(frame, &header);
-        self.left(connection, env, header.psn);
+        self.left(env, header.psn);
         Ok(emitted)
     }
 
@@ -155,13 +196,13 @@ impl Responder {
         let position = position(place.number, place.packets);
         let aeth = (position.is_start() || position.is_end()).then_some(ack(place.msn));
         let header = Header::response(place.psn, Operation::ReadResponse { position, aeth });
-        let (pd, memory) = (connection.pd, env.memory);
+        let (by, memory) = (place.by, &*env.memory);
         let emitted = connection.emit(frame, &header, payload_len, |out, crc| {
-            if out.is_empty() { Ok::<_, AccessError>(crc) } else { memory.read_remote(pd, from, out, crc) }
+            if out.is_empty() { Ok::<_, AccessError>(crc) } else { memory.read_remote(by, from, out, crc) }
         });
         let Some(len) = emitted else { return Err(self.revoked(env, place)) };
         if place.number + 1 == place.packets {
-            self.left(connection, env, place.psn);
+            self.left(env, place.psn);
         } else if let Some(Response::Read { sent, .. }) = self.responses.queue.front_mut() {
             *sent += 1;
         }
@@ -169,10 +210,10 @@ impl Responder {
     }
 
     /// The first response has been written to a frame.
-    fn left(&mut self, connection: &Connection, env: &mut Env<'_>, psn: Psn) {
+    fn left(&mut self, env: &mut Env<'_>, psn: Psn) {
         self.responses.queue.pop_front();
         let acknowledged = (!self.responses.is_empty()).then_some(psn);
-        self.release_held(connection, env, acknowledged);
+        self.receives.release(env, acknowledged);
     }
 
     fn revoked(&mut self, env: &mut Env<'_>, place: &Place) -> super::Fatal {
@@ -189,6 +230,7 @@ struct Place {
     psn: Psn,
     number: u32,
     packets: u32,
+    by: Subject,
     remote: RemoteAddr,
     length: u32,
     msn: u32,

@@ -1,0 +1,256 @@
+//! Nothing is allocated once a connection stands: not by traffic, not by losses, not by rubbish.
+
+#[path = "traces/common/mod.rs"]
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+use Position::{First, Last, Only};
+use common::*;
+
+/// Counts what the current thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count_one() {
+    ALLOCATIONS.with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call is handed to the system's allocator as it is; counting touches a thread-local cell without a
+// destructor, which allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`, which is the same.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count_one();
+        // SAFETY: the caller keeps the contract of `realloc`, which is the same.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What `run` allocates.
+fn allocations(run: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    run();
+    ALLOCATIONS.get() - before
+}
+
+/// The driver's loop over prepared frames: nothing of the test's own is allocated in it.
+struct Loop {
+    host: Host,
+    frame: Box<[u8]>,
+    sent: u64,
+    completed: u64,
+}
+
+impl Loop {
+    fn new(setup: Setup) -> Self {
+        let host = Host::with(setup);
+        Self { host, frame: vec![0; 4096 + MAX_HEADER].into(), sent: 0, completed: 0 }
+    }
+
+    fn frames(&self, packets: impl IntoIterator<Item = Pkt>) -> Vec<Vec<u8>> {
+        packets.into_iter().map(|packet| packet.frame(self.host.qpn)).collect()
+    }
+
+    fn receive(&mut self, frame: &[u8]) {
+        self.host.engine.receive(self.host.now, frame, &[]);
+    }
+
+    fn round(&mut self) {
+        while self.host.engine.transmit(self.host.now, &mut self.frame).is_some() {
+            self.sent += 1;
+        }
+        self.host.engine.publish(&mut |_| {});
+        let mut completions = [Completion::default(); 16];
+        for reader in [&mut self.host.send_reader, &mut self.host.recv_reader] {
+            while let count @ 1.. = reader.poll(&mut completions) {
+                self.completed += count as u64;
+            }
+        }
+    }
+}
+
+fn large() -> Setup {
+    Setup { timeout: 1, retry_cnt: 7, rnr_retry: 7, ..Setup::default() }
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
+}
+
+#[test]
+fn answering_requests_allocates_nothing() {
+    let mut run = Loop::new(large());
+    let (va, data) = (run.host.at(0), pattern(1024));
+    let one_turn = |psn| {
+        [
+            send(First, psn, &data),
+            send(Last, psn + 1, b"end").imm(1).ack_req().solicited(),
+            write(Only, psn + 2, va, 1024, &data),
+            read(psn + 3, va, 2048).ack_req(),
+            fetch_add(psn + 5, va, 1).ack_req(),
+            write(Only, psn + 6, va, 4, b"done").imm(1).ack_req(),
+        ]
+    };
+    let frames = run.frames((0..500).flat_map(|turn| one_turn(100 + 7 * turn)));
+    let sge = [run.host.sge(8192, 4096)];
+    let counted = allocations(|| {
+        for turn in frames.chunks(6) {
+            for wr_id in 0..2 {
+                run.host.try_post_recv(wr_id, &sge).expect("room");
+            }
+            turn.iter().for_each(|frame| run.receive(frame));
+            run.round();
+        }
+    });
+    assert_eq!((counted, run.completed), (0, 1000));
+}
+
+#[test]
+fn sending_requests_allocates_nothing() {
+    let mut run = Loop::new(large());
+    let answers = |psn| [ack(psn, 0), read_response(Only, psn + 1, 0, &[0; 64]), atomic_ack(psn + 2, 0, 1)];
+    let frames = run.frames((0..500).flat_map(|turn| answers(500 + 3 * turn)));
+    let counted = allocations(|| {
+        for turn in frames.chunks(3) {
+            run.host.post_send(1, 512);
+            run.host.post_read(2, 64);
+            run.host.post_fetch_add(3, 0);
+            run.round();
+            turn.iter().for_each(|frame| run.receive(frame));
+            run.round();
+        }
+    });
+    assert_eq!((counted, run.sent, run.completed), (0, 1500, 1500));
+}
+
+#[test]
+fn losses_and_waits_allocate_nothing() {
+    let mut run = Loop::new(large());
+    let answers = |psn| [nak(psn, NakCode::SequenceError, 0), rnr(psn, 1, 0), ack(psn, 0)];
+    let frames = run.frames((0..500).flat_map(|turn| answers(500 + turn)));
+    let counted = allocations(|| {
+        for turn in frames.chunks(3) {
+            run.host.post_send(1, 512);
+            run.round();
+            run.host.advance(Duration::from_nanos(8192));
+            run.round();
+            run.receive(&turn[0]);
+            run.round();
+            run.receive(&turn[1]);
+            run.host.advance(Duration::from_micros(10));
+            run.round();
+            run.receive(&turn[2]);
+            run.round();
+        }
+    });
+    assert_eq!((counted, run.sent, run.completed), (0, 2000, 500));
+}
+
+#[test]
+fn gaps_duplicates_and_missing_receives_allocate_nothing() {
+    let mut run = Loop::new(large());
+    let va = run.host.at(0);
+    let one_turn = |psn| {
+        [
+            write(Only, psn, va, 1, b"a"),
+            write(Only, psn + 9, va, 1, b"gap"),
+            write(Only, psn, va, 1, b"a").ack_req(),
+            read(psn + 1, va, 4),
+            read(psn + 1, va, 4),
+            fetch_add(psn + 2, va, 1),
+            fetch_add(psn + 2, va, 1),
+            send(Only, psn + 3, b"none"),
+        ]
+    };
+    let frames = run.frames((0..500).flat_map(|turn| one_turn(100 + 3 * turn)));
+    let counted = allocations(|| {
+        for (index, turn) in frames.chunks(8).enumerate() {
+            for frame in turn {
+                run.receive(frame);
+                if index % 2 == 0 {
+                    run.round();
+                }
+            }
+            run.round();
+        }
+    });
+    assert_eq!((counted, run.host.state()), (0, QpState::Rts));
+}
+
+/// While the responses to a long READ leave one by one, acknowledgements and refusals pile up behind them.
+#[test]
+fn a_peer_cannot_make_what_is_owed_to_it_grow() {
+    let mut run = Loop::new(Setup { mtu: Mtu::B256, ..large() });
+    let va = run.host.at(0);
+    let requests = |psn| [write(Only, psn, va, 1, b"a").ack_req(), write(Only, psn + 9, va, 1, b"b")];
+    let frames = run.frames((0..2000).flat_map(|turn| requests(100 + 256 + turn)));
+    let [first] = &run.frames([read(100, va, AREA as u32)])[..] else { panic!("one frame") };
+    let counted = allocations(|| {
+        run.receive(first);
+        frames.iter().for_each(|frame| run.receive(frame));
+    });
+    assert_eq!(counted, 0);
+    run.round();
+    assert!((256..280).contains(&run.sent), "{}", run.sent);
+    assert_eq!(run.host.state(), QpState::Rts);
+}
+
+#[test]
+fn the_end_of_a_connection_allocates_for_its_event_at_most() {
+    let mut run = Loop::new(large());
+    let frames = run.frames([write(Only, 100, FAR, 1, b"a"), send(Only, 101, b"late")]);
+    for wr_id in 0..64 {
+        run.host.post_recv(wr_id, 0, 4);
+    }
+    let counted = allocations(|| {
+        frames.iter().for_each(|frame| run.receive(frame));
+        run.round();
+    });
+    assert!(counted <= 1, "{counted}");
+    assert_eq!((run.completed, run.host.state()), (64, QpState::Err));
+}
+
+#[test]
+fn rubbish_allocates_nothing() {
+    let mut run = Loop::new(large());
+    let good = send(Only, 100, b"hello").frame(run.host.qpn);
+    let foreign = run.frames([
+        send(Only, 100, b"a").from(STRANGER),
+        send(Only, 100, b"a").pkey(1),
+        ack(500, 0),
+        read_response(Only, 500, 0, b"a"),
+        Pkt { dest_qp: Some(Qpn::new(5)), ..send(Only, 100, b"a") },
+    ]);
+    let mut damaged = good.clone();
+    let counted = allocations(|| {
+        for bit in 0..good.len() * 8 {
+            damaged.copy_from_slice(&good);
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            run.receive(&damaged);
+            run.host.engine.receive(run.host.now, &good[..bit / 8], &good[bit / 8..bit / 8]);
+        }
+        foreign.iter().for_each(|frame| run.receive(frame));
+        run.round();
+    });
+    assert_eq!((counted, run.host.state()), (0, QpState::Rts));
+}
