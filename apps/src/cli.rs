@@ -4,7 +4,7 @@ use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uroce::{Backend, Mtu};
 
-use crate::{demo, devinfo, doctor, perf, pingpong};
+use crate::{demo, devinfo, doctor, perf, pingpong, stat};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -13,6 +13,7 @@ Examples:
   uroce bw write cable                  how fast the stack alone is
   uroce bw write eth0                   on one machine, and then on the other:
   uroce bw write eth0 192.0.2.1
+  uroce stat eth0 --watch               what the endpoints on eth0 count, every second
   uroce pingpong eth0 192.0.2.1         against `ibv_rc_pingpong -g 1` on 192.0.2.1
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     /// Show the port of an interface as ibv_devinfo would
     Devinfo(devinfo::DevinfoArgs),
+    /// Show what running endpoints count: packets, retries, refusals, drops
+    Stat(stat::StatArgs),
     /// Exchange messages with a peer, also with ibv_rc_pingpong of rdma-core
     Pingpong(pingpong::PingpongArgs),
     /// Measure bandwidth and message rate
@@ -68,7 +71,7 @@ pub(crate) enum BackendArg {
     Auto,
     /// AF_XDP or nothing
     Xdp,
-    /// AF_PACKET: slower, works everywhere
+    /// AF_PACKET: works everywhere; slower, but for bulk over a veth pair that has it at both ends
     Packet,
 }
 

@@ -1,12 +1,17 @@
 //! Opening devices: an interface as the command line names it, or two ends of a cable.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Deref;
+use std::sync::Arc;
 
-use uroce::{AsyncEvent, Completion, CompletionExt, Context, DeviceConfig, Drive, Gid, Link, MacAddr, Mtu};
+use uroce::{
+    AsyncEvent, Completion, CompletionExt, Context, DeviceConfig, Drive, Gid, Link, MacAddr, Mtu, QueuePair,
+};
 use uroce_nic::cable;
 
 use crate::cli::DeviceArgs;
 use crate::error::{Failure, Result};
+use crate::stat::Serving;
 
 /// What is given in place of an interface to have both ends in this process.
 pub(crate) const CABLE: &str = "cable";
@@ -18,8 +23,37 @@ const CABLE_FRAME: usize = 4096 + 128;
 /// What path MTU 4096 needs.
 const CABLE_MTU: u32 = 4096 + 80;
 
+/// An open device, which `uroce stat` can look at while it is open.
+#[derive(Debug)]
+pub(crate) struct Device {
+    ctx: Context,
+    serving: Option<Serving>,
+}
+
+impl Device {
+    fn new(ctx: Context) -> Self {
+        let serving = Serving::start(&ctx);
+        Self { ctx, serving }
+    }
+
+    /// Lets `uroce stat` show these queue pairs, too, as long as they live.
+    pub(crate) fn show(&self, queue_pairs: &[Arc<QueuePair>]) {
+        if let Some(serving) = &self.serving {
+            serving.add(queue_pairs);
+        }
+    }
+}
+
+impl Deref for Device {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.ctx
+    }
+}
+
 /// Opens an interface.
-pub(crate) fn open(interface: &str, args: &DeviceArgs, drive: Drive) -> Result<Context> {
+pub(crate) fn open(interface: &str, args: &DeviceArgs, drive: Drive) -> Result<Device> {
     let mut config = DeviceConfig::new(interface).backend(args.backend.into()).drive(drive);
     if let Some(index) = args.gid_idx {
         config = config.gid_index(index);
@@ -27,11 +61,11 @@ pub(crate) fn open(interface: &str, args: &DeviceArgs, drive: Drive) -> Result<C
     if let Some(queue) = args.queue {
         config = config.queue(queue);
     }
-    Ok(Context::open(config)?)
+    Ok(Device::new(Context::open(config)?))
 }
 
 /// Two devices joined by a cable.
-pub(crate) fn cable_pair(left: Drive, right: Drive) -> Result<(Context, Context)> {
+pub(crate) fn cable_pair(left: Drive, right: Drive) -> Result<(Device, Device)> {
     let (one, other) = cable::pair(CABLE_FRAMES, CABLE_FRAME);
     Ok((cable_end(one, 1, left)?, cable_end(other, 2, right)?))
 }
@@ -108,7 +142,7 @@ fn too_large(ctx: &Context, asked: Mtu, active: Mtu) -> Failure {
     ))
 }
 
-fn cable_end(end: cable::Cable, number: u8, drive: Drive) -> Result<Context> {
+fn cable_end(end: cable::Cable, number: u8, drive: Drive) -> Result<Device> {
     let other = 3 - number;
     let link = Link {
         mac: mac(number),
@@ -116,7 +150,7 @@ fn cable_end(end: cable::Cable, number: u8, drive: Drive) -> Result<Context> {
         mtu: CABLE_MTU,
         neighbours: vec![(address(other), mac(other))],
     };
-    Ok(Context::open(DeviceConfig::with_nic(Box::new(end), link).drive(drive))?)
+    Ok(Device::new(Context::open(DeviceConfig::with_nic(Box::new(end), link).drive(drive))?))
 }
 
 fn address(number: u8) -> IpAddr {

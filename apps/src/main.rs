@@ -19,6 +19,7 @@ mod perf;
 mod pingpong;
 mod progress;
 mod silence;
+mod stat;
 mod stats;
 mod table;
 mod tcp;
@@ -45,6 +46,7 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Doctor(args) => doctor::main(&args),
         Command::Devinfo(args) => devinfo::main(&args).map(done),
+        Command::Stat(args) => stat::main(&args).map(done),
         Command::Pingpong(args) => pingpong::main(&args).map(done),
         Command::Bw(args) => perf::bw(&args).map(done),
         Command::Lat(args) => perf::lat(&args).map(done),

@@ -22,6 +22,12 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     line(text.map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?)
 }
 
+/// Writes a value as JSON in one line, for programs that read many.
+pub(crate) fn compact_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(value);
+    line(text.map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?)
+}
+
 /// Tells the person at the terminal what is going on.
 pub(crate) fn note(text: impl Display) {
     // Nobody may be listening, which is fine.

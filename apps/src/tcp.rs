@@ -17,14 +17,24 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Listens on a port of every address.
 pub(crate) fn listen(port: u16) -> Result<TcpListener> {
     let any: [SocketAddr; 2] = [([0u16; 8], port).into(), ([0u8; 4], port).into()];
-    let listener = TcpListener::bind(&any[..]).map_err(|error| match error.kind() {
+    bind(&any).map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => Failure::new(format!(
             "TCP port {port} is in use: another server runs already; stop it, or choose another port with -p at both ends"
         )),
         _ => Failure::new(format!("cannot listen on TCP port {port}: {error}")),
-    })?;
-    listener.set_nonblocking(true).context("cannot set up a socket")?;
-    Ok(listener)
+    })
+}
+
+/// Listens at one address.
+pub(crate) fn listen_at(address: SocketAddr) -> Result<TcpListener> {
+    bind(&[address]).map_err(|error| {
+        Failure::new(format!("cannot listen at {address} ({error}): choose another address or port"))
+    })
+}
+
+fn bind(addresses: &[SocketAddr]) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(addresses)?;
+    listener.set_nonblocking(true).map(|()| listener)
 }
 
 /// Takes the next one who connects, as a stream that never blocks.

@@ -17,9 +17,10 @@ import sys
 import traceback
 
 import programs
+import services
 import verbs
 
-VERSION = 1
+VERSION = 2
 
 
 class Refused(Exception):
@@ -81,7 +82,7 @@ def close(session, handle):
     return {}
 
 
-CALLS = {"hello": hello, "close": close, **verbs.CALLS, **programs.CALLS}
+CALLS = {"hello": hello, "close": close, **verbs.CALLS, **services.CALLS, **programs.CALLS}
 
 
 def describe(error):

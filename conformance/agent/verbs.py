@@ -9,16 +9,20 @@ import ipaddress
 import mmap
 import os
 import socket
+import threading
 import time
 
 import pyverbs.enums as e
-from pyverbs.addr import GID, AHAttr, GlobalRoute
+from pyverbs.addr import AH, GID, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
 from pyverbs.mr import MR, MW, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.qp import QPAttr, QPCap, QPEx, QPInitAttrEx
+from pyverbs.srq import SRQ
 from pyverbs.wr import SGE, RecvWR, SendWR
+
+import flush
 
 NAME = "rxe0"
 SYSFS = f"/sys/class/infiniband/{NAME}/ports/1"
@@ -27,15 +31,37 @@ BIND_MW, LOCAL_INV, SEND_WITH_INV, ATOMIC_WRITE = 8, 7, 9, 15
 WITH_REMOTE = {0, 1, 4}
 WITH_IMMEDIATE = {1, 3}
 ATOMIC = {5, 6}
-WC_WITH_IMM, WC_WITH_INV = 2, 8
+WC_WITH_IMM = 2
+# The library's flag, and the kernel's: rdma_rxe hands the kernel's through, which programs read as another one.
+WC_WITH_INV = 8 | 4
 ZERO_SGE = {"addr": 0, "length": 0, "lkey": 0}
 
 
+EVENT_FILE = "anon_inode:[infinibandevent]"
+
+
+def event_files():
+    """File descriptors that verbs events come from."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{number}") == EVENT_FILE:
+                found.add(int(number))
+        except FileNotFoundError:
+            continue  # the descriptor of the listing itself, or one that another thread has closed
+    return found
+
+
 class Device:
-    """The opened device."""
+    """The opened device, and the descriptor its asynchronous events come from, which pyverbs does not tell."""
+
+    one_at_a_time = threading.Lock()
 
     def __init__(self):
-        self.context = Context(name=NAME)
+        with self.one_at_a_time:
+            before = event_files()
+            self.context = Context(name=NAME)
+            (self.events,) = event_files() - before
 
     def close(self):
         self.context.close()
@@ -153,26 +179,31 @@ def alloc_mw(session, pd, type):
     return {"handle": session.add(window), "rkey": window.rkey}
 
 
-def send_operations():
-    """Every operation the extended queue pair of rxe offers."""
-    names = ("SEND", "SEND_WITH_IMM", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "RDMA_READ",
-             "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "ATOMIC_WRITE")
+def send_operations(qp_type):
+    """Every operation the extended queue pair of rxe offers for a service."""
+    names = ["SEND", "SEND_WITH_IMM"]
+    if qp_type != e.IBV_QPT_UD:
+        names += ["RDMA_WRITE", "RDMA_WRITE_WITH_IMM"]
+    if qp_type == e.IBV_QPT_RC:
+        names += ["SEND_WITH_INV", "RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW",
+                  "ATOMIC_WRITE"]
     flags = 0
     for name in names:
         flags |= getattr(e, f"IBV_QP_EX_WITH_{name}")
     return flags
 
 
-def create_qp(session, pd, send_cq, recv_cq, cap, sig_all=False, qp_type=e.IBV_QPT_RC):
+def create_qp(session, pd, send_cq, recv_cq, cap, sig_all=False, qp_type=e.IBV_QPT_RC, srq=None):
     init = QPInitAttrEx(
         qp_type=qp_type,
         scq=session.get(send_cq, CQ),
         rcq=session.get(recv_cq, CQ),
+        srq=None if srq is None else session.get(srq, SRQ),
         cap=QPCap(**cap),
         sq_sig_all=int(sig_all),
         comp_mask=e.IBV_QP_INIT_ATTR_PD | e.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
         pd=session.get(pd, PD),
-        send_ops_flags=send_operations(),
+        send_ops_flags=send_operations(qp_type),
     )
     qp = QPEx(session.open_device().context, init)
     return {"handle": session.add(qp), "qp_num": qp.qp_num}
@@ -233,12 +264,17 @@ def post_recv(session, qp, wr_id, sges):
     return {}
 
 
-def bind_window(session, request, bind):
-    """Completes a BIND_MW request and returns the key the window will answer to."""
-    window = session.get(bind["mw"], MW)
-    region = session.get(bind["mr"], Memory).region
-    request.set_bind_wr(window, MWBindInfo(region, bind["addr"], bind["length"], bind["access"]))
-    return {"rkey": request.rkey}
+def window_info(memory, addr, length, access):
+    return MWBindInfo(memory.region, addr, length, access)
+
+
+def bind_window(session, qp, wr_id, flags, bind):
+    """BIND_MW of a type 2 window, to the key that the request names."""
+    info = window_info(session.get(bind["mr"], Memory), bind["addr"], bind["length"], bind["access"])
+    qp.wr_start()
+    qp.wr_id, qp.wr_flags = wr_id, flags
+    qp.wr_bind_mw(session.get(bind["mw"], MW), bind["rkey"], info)
+    qp.wr_complete()
 
 
 def atomic_write(qp, wr_id, flags, remote, value):
@@ -247,24 +283,33 @@ def atomic_write(qp, wr_id, flags, remote, value):
     qp.wr_id, qp.wr_flags = wr_id, flags
     qp.wr_atomic_write(remote["rkey"], remote["addr"], bytes.fromhex(value))
     qp.wr_complete()
-    return {}
 
 
 def post_send(session, qp, wr_id, opcode, flags, sges=(), remote=None, imm=0, compare_add=0, swap=0,
-              invalidate=0, bind=None, value=None):
+              invalidate=0, bind=None, value=None, flushed=None, datagram=None):
     target = session.get(qp, QPEx)
-    if opcode == ATOMIC_WRITE:
-        return atomic_write(target, wr_id, flags, remote, value)
     elements = scatter(sges)
-    word = invalidate if opcode in (LOCAL_INV, SEND_WITH_INV) else socket.htonl(imm)
-    request = SendWR(wr_id, opcode, len(elements), word, elements, flags)
-    if opcode in WITH_REMOTE:
-        request.set_wr_rdma(remote["rkey"], remote["addr"])
-    elif opcode in ATOMIC:
-        request.set_wr_atomic(remote["rkey"], remote["addr"], compare_add, swap)
-    result = bind_window(session, request, bind) if opcode == BIND_MW else {}
-    target.post_send(request)
-    return result
+    if opcode == ATOMIC_WRITE:
+        atomic_write(target, wr_id, flags, remote, value)
+    elif opcode == BIND_MW:
+        bind_window(session, target, wr_id, flags, bind)
+    elif opcode == flush.FLUSH:
+        flush.post(target, wr_id, flags, remote, **flushed)
+    else:
+        word = invalidate if opcode in (LOCAL_INV, SEND_WITH_INV) else socket.htonl(imm)
+        request = SendWR(wr_id, opcode, len(elements), word, elements, flags)
+        if opcode in WITH_REMOTE:
+            request.set_wr_rdma(remote["rkey"], remote["addr"])
+        elif opcode in ATOMIC:
+            request.set_wr_atomic(remote["rkey"], remote["addr"], compare_add, swap)
+        elif datagram:
+            request.set_wr_ud(session.get(datagram["ah"], AH), datagram["qp_num"], datagram["qkey"])
+        target.post_send(request)
+    return {}
+
+
+def create_ah(session, pd, path):
+    return {"handle": session.add(AH(session.get(pd, PD), attr=address(**path)))}
 
 
 def describe_completion(wc):
@@ -294,5 +339,5 @@ def poll_cq(session, cq, count, timeout_ms):
 CALLS = {
     call.__name__: call
     for call in (device, alloc_pd, create_cq, register_mr, register_part, read_memory, write_memory, alloc_mw,
-                 create_qp, modify_qp, query_qp, post_recv, post_send, poll_cq)
+                 create_qp, create_ah, modify_qp, query_qp, post_recv, post_send, poll_cq)
 }

@@ -8,6 +8,7 @@
 )]
 
 pub mod agent;
+pub mod deviation;
 pub mod own;
 pub mod peer;
 pub mod pingpong;
@@ -16,3 +17,4 @@ pub mod runner;
 pub mod rxe;
 pub mod scenario;
 mod scenarios;
+pub mod watchdog;

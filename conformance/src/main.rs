@@ -3,16 +3,18 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use uroce::{Backend, Context, DeviceConfig};
 use uroce_conformance::agent::Agent;
-use uroce_conformance::own::Own;
-use uroce_conformance::peer::{Family, Peer, Result};
+use uroce_conformance::own::{Device, Own};
+use uroce_conformance::peer::{Family, FlushForm, Peer, Result};
 use uroce_conformance::pingpong::{Pingpong, Station};
 use uroce_conformance::report;
 use uroce_conformance::runner::{self, Cell, Filter};
 use uroce_conformance::rxe::Rxe;
+use uroce_conformance::watchdog::{self, Watchdog};
 
 /// First packet sequence numbers of the two ends: close to where they wrap around, so that they do.
 const FIRST_PSN: u32 = 0xff_fff0;
@@ -47,6 +49,16 @@ enum Way {
     Packet,
 }
 
+impl Way {
+    const fn backend(self) -> Backend {
+        match self {
+            Self::Auto => Backend::Auto,
+            Self::Xdp => Backend::Xdp,
+            Self::Packet => Backend::Packet,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The guest's rdma_rxe against itself: proves the guest, its agent and the scenarios
@@ -76,26 +88,35 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     let rxe = Rxe::new(Agent::connect(arguments.agent)?, SECOND_PSN)?;
-    let cells = match &arguments.command {
-        Command::Selftest { filter } => selftest(arguments, rxe, &Filter(filter.clone()))?,
-        Command::Run { filter, uroce } => interop(arguments, rxe, uroce, &Filter(filter.clone()))?,
-    };
-    let text = if arguments.json { report::json(&cells).to_string() } else { report::closing(&cells) };
-    println!("{text}");
-    Ok(if report::failed(&cells) == 0 && !cells.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let board = Board::new(arguments.json);
+    match &arguments.command {
+        Command::Selftest { filter } => selftest(arguments, rxe, &Filter(filter.clone()), &board)?,
+        Command::Run { filter, uroce } => interop(arguments, rxe, uroce, &Filter(filter.clone()), &board)?,
+    }
+    Ok(board.close())
 }
 
-fn selftest(arguments: &Arguments, mut second: Rxe, filter: &Filter) -> Result<Vec<Cell>> {
+fn selftest(arguments: &Arguments, mut second: Rxe, filter: &Filter, board: &Board) -> Result<()> {
     let mut first = Rxe::new(Agent::connect(arguments.agent)?, FIRST_PSN)?;
-    Ok(scenarios(arguments, &mut first, &mut second, filter))
+    scenarios(&mut first, &mut second, filter, board);
+    Ok(())
 }
 
-fn interop(arguments: &Arguments, mut rxe: Rxe, uroce: &Path, filter: &Filter) -> Result<Vec<Cell>> {
-    let context = open(arguments)?;
+fn interop(
+    arguments: &Arguments,
+    mut rxe: Rxe,
+    uroce: &Path,
+    filter: &Filter,
+    board: &Board,
+) -> Result<()> {
+    let (name, backend) = (arguments.interface.clone(), arguments.backend.backend());
+    let mut device = Device::reopening(move |form| open(&name, backend, form));
+    let context = device.context(FlushForm::Specified)?;
     eprintln!("uRoCE on {} through {}", arguments.interface, context.query_port().mode);
     let stations = (own_station(&context)?, guest_station(arguments)?);
-    let mut own = Own::new(context, FIRST_PSN);
-    let mut cells = scenarios(arguments, &mut own, &mut rxe, filter);
+    drop(context);
+    let mut own = Own::new(device, FIRST_PSN);
+    scenarios(&mut own, &mut rxe, filter, board);
     drop(own); // the interface is free for the `uroce` command now
     let mut pingpong = Pingpong {
         agent: Agent::connect(arguments.agent)?,
@@ -104,8 +125,20 @@ fn interop(arguments: &Arguments, mut rxe: Rxe, uroce: &Path, filter: &Filter) -
         own: stations.0,
         guest: stations.1,
     };
-    cells.extend(pingpong.run(filter, |row| show(arguments, row)));
-    Ok(cells)
+    pingpong.run(filter, |row| board.add(row));
+    Ok(())
+}
+
+fn scenarios(first: &mut dyn Peer, second: &mut dyn Peer, filter: &Filter, board: &Board) {
+    let (there, back) = (first.name().to_owned(), second.name().to_owned());
+    board.head(&[format!("{there} to {back}"), format!("{back} to {there}")]);
+    let hung = board.clone();
+    let watchdog = Watchdog::new(watchdog::LIMIT, move |cell| {
+        hung.add(&[cell]);
+        hung.close();
+        std::process::exit(1)
+    });
+    runner::run(first, second, filter, &watchdog, |row| board.add(row));
 }
 
 fn own_station(context: &Context) -> Result<Station> {
@@ -129,30 +162,45 @@ fn station(gids: impl Iterator<Item = (u32, Ipv6Addr)> + Clone) -> Result<Statio
     Ok(Station { host, gid_indexes: [v4.0, v6.0] })
 }
 
-fn open(arguments: &Arguments) -> Result<Context> {
-    let backend = match arguments.backend {
-        Way::Auto => Backend::Auto,
-        Way::Xdp => Backend::Xdp,
-        Way::Packet => Backend::Packet,
-    };
-    Ok(Context::open(DeviceConfig::new(&arguments.interface).backend(backend))?)
+fn open(interface: &str, backend: Backend, form: FlushForm) -> Result<Context> {
+    let config = DeviceConfig::new(interface).backend(backend);
+    Ok(Context::open(config.rxe_flush_icrc(form == FlushForm::Doubled))?)
 }
 
-fn scenarios(
-    arguments: &Arguments,
-    first: &mut dyn Peer,
-    second: &mut dyn Peer,
-    filter: &Filter,
-) -> Vec<Cell> {
-    let (there, back) = (first.name().to_owned(), second.name().to_owned());
-    if !arguments.json {
-        println!("{}", report::head(&[format!("{there} to {back}"), format!("{back} to {there}")]));
+/// Where the cells are shown and kept; shared with whoever finds one that hangs.
+#[derive(Clone)]
+struct Board {
+    json: bool,
+    cells: Arc<Mutex<Vec<Cell>>>,
+}
+
+impl Board {
+    fn new(json: bool) -> Self {
+        Self { json, cells: Arc::default() }
     }
-    runner::run(first, second, filter, |row| show(arguments, row))
-}
 
-fn show(arguments: &Arguments, row: &[Cell]) {
-    if !arguments.json {
-        println!("{}", report::row(row));
+    fn head(&self, directions: &[String]) {
+        if !self.json {
+            println!("{}", report::head(directions));
+        }
+    }
+
+    fn add(&self, row: &[Cell]) {
+        if !self.json {
+            println!("{}", report::row(row));
+        }
+        self.cells().extend_from_slice(row);
+    }
+
+    /// Prints the end of the report and says how it went.
+    fn close(&self) -> ExitCode {
+        let cells = self.cells();
+        let text = if self.json { report::json(&cells).to_string() } else { report::closing(&cells) };
+        println!("{text}");
+        if report::failed(&cells) == 0 && !cells.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    fn cells(&self) -> MutexGuard<'_, Vec<Cell>> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,24 +2,27 @@
 
 use serde_json::{Value, json};
 
+use crate::deviation::Deviation;
 use crate::runner::Cell;
 
-const NAME_WIDTH: usize = 26;
+const NAME_WIDTH: usize = 28;
 const ROUTE_WIDTH: usize = 12;
 const CELL_WIDTH: usize = 18;
 
 /// The head of the table.
 pub fn head(directions: &[String]) -> String {
     let columns: Vec<String> = directions.iter().map(|name| format!("{name:<CELL_WIDTH$}")).collect();
-    format!("{:<NAME_WIDTH$}{:<ROUTE_WIDTH$}{}", "scenario", "route", columns.concat()).trim_end().to_owned()
+    format!("{:<NAME_WIDTH$}{:<ROUTE_WIDTH$}{}rxe deviates", "scenario", "route", columns.concat())
 }
 
-/// One row: the same scenario in each direction; reasons of failures follow on lines of their own.
+/// One row: the same scenario in each direction, and where rdma_rxe was expected to differ from the specification;
+/// reasons of failures follow on lines of their own.
 pub fn row(cells: &[Cell]) -> String {
     let Some(first) = cells.first() else { return String::new() };
     let columns: Vec<String> = cells.iter().map(|cell| format!("{:<CELL_WIDTH$}", outcome(cell))).collect();
+    let (name, route) = (&first.scenario, &first.route);
     let mut text =
-        format!("{:<NAME_WIDTH$}{:<ROUTE_WIDTH$}{}", first.scenario, first.route, columns.concat());
+        format!("{name:<NAME_WIDTH$}{route:<ROUTE_WIDTH$}{}{}", columns.concat(), deviations(cells));
     text.truncate(text.trim_end().len());
     for cell in cells {
         if let Some(reason) = &cell.failure {
@@ -27,6 +30,14 @@ pub fn row(cells: &[Cell]) -> String {
         }
     }
     text
+}
+
+/// Numbers and words of the deviations in any of the cells.
+fn deviations(cells: &[Cell]) -> String {
+    let mut met: Vec<&Deviation> = cells.iter().flat_map(|cell| cell.deviations.iter().copied()).collect();
+    met.sort_by_key(|deviation| deviation.number);
+    met.dedup();
+    met.iter().map(|deviation| format!("{} {}", deviation.number, deviation.words)).collect::<Vec<_>>().join("; ")
 }
 
 fn outcome(cell: &Cell) -> String {
@@ -59,7 +70,12 @@ fn entry(cell: &Cell) -> Value {
         "direction": cell.direction,
         "milliseconds": cell.time.as_millis() as u64,
         "failure": cell.failure,
+        "rxe_deviates": cell.deviations.iter().map(|deviation| entry_of(deviation)).collect::<Vec<_>>(),
     })
+}
+
+fn entry_of(deviation: &Deviation) -> Value {
+    json!({ "number": deviation.number, "words": deviation.words })
 }
 
 #[cfg(test)]
@@ -75,6 +91,7 @@ mod tests {
             direction: "a to b".into(),
             time: Duration::from_millis(5),
             failure: failure.map(str::to_owned),
+            deviations: Vec::new(),
         }
     }
 
@@ -85,6 +102,15 @@ mod tests {
         assert!(text.contains("ok") && text.contains("FAILED") && text.contains("byte 3 is wrong"), "{text}");
         assert_eq!(closing(&cells), "1 passed, 1 failed");
         assert_eq!(json(&cells)["failed"], 1);
+    }
+
+    #[test]
+    fn a_deviation_is_named_once_a_row_with_its_number() {
+        let deviating = Cell { deviations: vec![&crate::deviation::SHORT_RECEIVE], ..cell(None) };
+        let cells = [deviating.clone(), deviating];
+        let text = row(&cells);
+        assert_eq!(text.matches("3 SEND longer than the receive").count(), 1, "{text}");
+        assert_eq!(json(&cells)["cells"][0]["rxe_deviates"][0]["number"], 3);
     }
 
     #[test]

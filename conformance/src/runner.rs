@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use crate::deviation::Deviation;
 use crate::peer::{Family, Peer, Result, Route};
 use crate::scenario::{Pair, Scenario};
 use crate::scenarios;
+use crate::watchdog::Watchdog;
 
-/// The routes every scenario runs over.
+/// The routes that scenarios run over, unless they ask for fewer.
 pub const ROUTES: [Route; 4] = [
     Route { family: Family::V4, mtu: 1024 },
     Route { family: Family::V4, mtu: 4096 },
@@ -27,6 +29,8 @@ pub struct Cell {
     pub time: Duration,
     /// What went wrong, if anything.
     pub failure: Option<String>,
+    /// Where rdma_rxe was expected to differ from the specification.
+    pub deviations: Vec<&'static Deviation>,
 }
 
 /// Which scenarios to run: those whose name contains the text; all for none.
@@ -40,35 +44,54 @@ impl Filter {
     }
 }
 
-/// Runs every wanted scenario over every route, in both directions; `seen` gets each row of cells as it is done.
+/// Runs every wanted scenario over its routes, in both directions; `seen` gets each row of cells as it is done.
 pub fn run(
     first: &mut dyn Peer,
     second: &mut dyn Peer,
     filter: &Filter,
+    watchdog: &Watchdog,
     mut seen: impl FnMut(&[Cell]),
-) -> Vec<Cell> {
-    let mut cells = Vec::new();
+) {
     for route in ROUTES {
         for scenario in scenarios::all(route).iter().filter(|scenario| filter.wants(&scenario.name)) {
-            let row = [cell(scenario, route, first, second), cell(scenario, route, second, first)];
-            seen(&row);
-            cells.extend(row);
+            let there = cell(scenario, route, first, second, watchdog);
+            seen(&[there, cell(scenario, route, second, first, watchdog)]);
         }
     }
-    cells
 }
 
-fn cell(scenario: &Scenario, route: Route, active: &mut dyn Peer, passive: &mut dyn Peer) -> Cell {
-    let direction = format!("{} to {}", active.name(), passive.name());
+fn cell(
+    scenario: &Scenario,
+    route: Route,
+    active: &mut dyn Peer,
+    passive: &mut dyn Peer,
+    watchdog: &Watchdog,
+) -> Cell {
+    let cell = Cell {
+        scenario: scenario.name.clone(),
+        route: route.to_string(),
+        direction: format!("{} to {}", active.name(), passive.name()),
+        time: Duration::ZERO,
+        failure: None,
+        deviations: Vec::new(),
+    };
+    let _watched = watchdog.watch(&cell);
     let start = Instant::now();
-    let failure = attempt(scenario, route, active, passive).err().map(|error| error.to_string());
-    let name = scenario.name.clone();
-    Cell { scenario: name, route: route.to_string(), direction, time: start.elapsed(), failure }
+    let (result, deviations) = attempt(scenario, route, active, passive);
+    Cell { time: start.elapsed(), failure: result.err().map(|error| error.to_string()), deviations, ..cell }
 }
 
-fn attempt(scenario: &Scenario, route: Route, active: &mut dyn Peer, passive: &mut dyn Peer) -> Result<()> {
-    let mut pair = Pair::open(active, passive, route, scenario.demands)?;
+fn attempt(
+    scenario: &Scenario,
+    route: Route,
+    active: &mut dyn Peer,
+    passive: &mut dyn Peer,
+) -> (Result<()>, Vec<&'static Deviation>) {
+    let mut pair = match Pair::open(active, passive, route, scenario) {
+        Ok(pair) => pair,
+        Err(error) => return (Err(error), Vec::new()),
+    };
     let result = (scenario.run)(&mut pair);
-    let closed = pair.close();
-    result.and(closed)
+    let (closed, deviations) = pair.close();
+    (result.and(closed), deviations)
 }

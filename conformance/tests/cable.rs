@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use uroce::{Context, DeviceConfig, Link, MacAddr};
-use uroce_conformance::own::Own;
+use uroce_conformance::own::{Device, Own};
 use uroce_conformance::report;
 use uroce_conformance::runner::{self, Filter};
+use uroce_conformance::watchdog::{self, Watchdog};
 use uroce_nic::{Cable, cable};
 
 fn mac(number: u8) -> MacAddr {
@@ -30,10 +31,14 @@ fn open(end: Cable, number: u8) -> Context {
 #[test]
 fn every_scenario_passes_between_two_of_us() {
     let (left, right) = cable::pair_with_fd(256, 4300).expect("a cable can be made");
-    let mut left = Own::new(open(left, 1), 0xff_fff0);
-    let mut right = Own::new(open(right, 2), 0x7f_fff0);
-    let cells =
-        runner::run(&mut left, &mut right, &Filter::default(), |row| println!("{}", report::row(row)));
+    let mut left = Own::new(Device::fixed(open(left, 1)), 0xff_fff0);
+    let mut right = Own::new(Device::fixed(open(right, 2)), 0x7f_fff0);
+    let mut cells = Vec::new();
+    let watchdog = Watchdog::new(watchdog::LIMIT, |cell| panic!("{}", report::row(&[cell])));
+    runner::run(&mut left, &mut right, &Filter::default(), &watchdog, |row| {
+        println!("{}", report::row(row));
+        cells.extend_from_slice(row);
+    });
     assert!(cells.len() > 300, "only {} cells", cells.len());
     assert_eq!(report::failed(&cells), 0, "{}", report::closing(&cells));
 }

@@ -49,6 +49,12 @@ pub fn kernel_version() -> io::Result<(u32, u32, String)> {
     Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0), release.to_owned()))
 }
 
+/// Whether the kernel takes apart frames that hold several datagrams, as it does since Linux 6.2: then the AF_PACKET
+/// backend sends up to 64 KiB at once.
+pub fn segmentation_offload() -> bool {
+    kernel_version().is_ok_and(|(major, minor, _)| (major, minor) >= (6, 2))
+}
+
 /// Tries out on queue 0 of `interface` what XDP offers there, and undoes it.
 ///
 /// # Errors

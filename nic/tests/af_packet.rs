@@ -6,6 +6,8 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use common::{Arrived, frame, headers, in_vlan, send};
+#[cfg(feature = "af-xdp")]
+use uroce_nic::probe;
 use uroce_nic::testing::{Namespace, VethPair, skip};
 use uroce_nic::{AfPacket, Mode, Nic, OpenError};
 
@@ -123,6 +125,30 @@ fn the_kernel_does_not_answer_in_our_place() {
     assert!(!answers_unreachable(&pair));
     drop(nic);
     assert!(answers_unreachable(&pair));
+}
+
+#[test]
+#[cfg(feature = "af-xdp")]
+fn packets_end_behind_us_as_long_as_we_are_open() {
+    let pair = pair!(1500);
+    if probe::kernel_version().is_ok_and(|(major, minor, _)| (major, minor) < (6, 6)) {
+        return skip(&"the kernel has no such programs (Linux 6.6)");
+    }
+    let other = pair.right.inside(|| UdpSocket::bind((VethPair::RIGHT_V4, 4791)).unwrap());
+    other.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut nic = open(&pair.right, &[]).unwrap();
+    drop(datagram(&pair, 4791));
+    let mut arrived = Arrived::default();
+    arrived.take_until(&mut nic, 1);
+    assert_eq!(arrived.frames.len(), 1);
+    assert!(other.recv(&mut [0; 100]).is_err(), "it went on to the network stack");
+    drop(nic);
+    drop(datagram(&pair, 4791));
+    assert_eq!(other.recv(&mut [0; 100]).unwrap(), 64);
+    pair.right.inside(|| std::fs::write("/proc/sys/net/ipv4/conf/eth0/forwarding", "1")).unwrap();
+    let _nic = open(&pair.right, &[]).unwrap();
+    drop(datagram(&pair, 4791));
+    assert_eq!(other.recv(&mut [0; 100]).unwrap(), 64, "what may be for other hosts goes on");
 }
 
 #[test]

@@ -106,7 +106,8 @@ fn a_mixture_arrives_as_it_was() {
     carries(&mut left, &mut right, &frames);
     let packets = packets(&pair.right) - before;
     assert!(packets < frames.len() as u64 * 2 / 3, "{packets} packets for {} frames", frames.len());
-    let back: Vec<_> = frames.iter().map(|frame| if frame[12] == 0x81 { frame.clone() } else { returned(frame) }).collect();
+    let back: Vec<_> =
+        frames.iter().map(|frame| if frame[12] == 0x81 { frame.clone() } else { returned(frame) }).collect();
     carries(&mut right, &mut left, &back);
 }
 

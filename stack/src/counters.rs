@@ -121,7 +121,7 @@ counters! {
     MulticastDelivered = "rx_multicast_delivered",
     /// Messages of unreliable services that found no receive posted.
     NoReceive = "rx_no_receive",
-    /// Datagrams longer than their receive.
+    /// Messages of unreliable services that are longer than their receive, and were dropped.
     TooLong = "rx_too_long",
     /// Messages of unreliable connections that lost a packet and were dropped.
     LostMessage = "rx_lost_message",

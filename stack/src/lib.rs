@@ -29,6 +29,7 @@ extern crate alloc;
 extern crate std;
 
 mod access;
+pub mod cm;
 mod completion;
 mod config;
 mod counters;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use uroce_nic::Nic;
-use uroce_stack::Limits;
+use uroce_stack::{Config, Limits};
 use uroce_stack::wire::{MacAddr, Mtu};
 
 /// Who runs the engine.
@@ -44,7 +44,8 @@ pub enum Backend {
     /// AF_XDP: a program in the driver or the kernel hands RoCE packets of one queue to this process past the
     /// kernel's network stack. Needs `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_BPF`.
     Xdp,
-    /// AF_PACKET: a copy of each packet, through the kernel. Slower, works everywhere. Needs `CAP_NET_RAW`.
+    /// AF_PACKET: a copy of each packet, through the kernel. Works everywhere. Slower, but for bulk over a veth pair,
+    /// where frames cross up to 64 KiB at once (Linux 6.2) if both ends use it. Needs `CAP_NET_RAW`.
     Packet,
 }
 
@@ -78,10 +79,9 @@ pub struct DeviceConfig {
     pub(crate) source: Source,
     pub(crate) max_mtu: Mtu,
     pub(crate) drive: Drive,
-    pub(crate) limits: Limits,
-    pub(crate) qpns: Range<u32>,
-    pub(crate) window: Option<u32>,
     pub(crate) seed: Option<[u8; 32]>,
+    /// What the engine is made with, but for what is known only when the device is opened: seed and MTU.
+    pub(crate) engine: Config,
 }
 
 /// Makes a backend of a backend.
@@ -189,21 +189,21 @@ impl DeviceConfig {
     }
 
     /// How many objects there may be and how large.
-    pub const fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.engine.limits = limits;
         self
     }
 
     /// The queue pair numbers to use, within 2 to 0xFFFFFE. Devices of several processes may share an
     /// interface only when these do not overlap.
-    pub const fn qpn_range(mut self, qpns: Range<u32>) -> Self {
-        self.qpns = qpns;
+    pub fn qpn_range(mut self, qpns: Range<u32>) -> Self {
+        self.engine.qpns = qpns;
         self
     }
 
     /// The most request packets that a queue pair keeps unacknowledged, 1 to 65,536.
     pub const fn window(mut self, packets: u32) -> Self {
-        self.window = Some(packets);
+        self.engine.window = packets;
         self
     }
 
@@ -214,6 +214,20 @@ impl DeviceConfig {
         self
     }
 
+    /// Allows Q_Keys with bit 31 set, with which datagrams reach the management queue pairs of peers: for privileged
+    /// programs (IBTA, controlled Q_Keys). Not allowed unless set.
+    pub const fn controlled_qkeys(mut self, allowed: bool) -> Self {
+        self.engine.controlled_qkeys = allowed;
+        self
+    }
+
+    /// Sends FLUSH in the form of `rdma_rxe`, whose ICRC covers the transport headers twice; both forms are understood
+    /// then. Unless set, FLUSH is as the specification says, in both directions.
+    pub const fn rxe_flush_icrc(mut self, as_rxe: bool) -> Self {
+        self.engine.rxe_flush_icrc = as_rxe;
+        self
+    }
+
     fn with(attachment: Attachment) -> Self {
         Self {
             attachment,
@@ -221,10 +235,8 @@ impl DeviceConfig {
             source: Source::Preferred,
             max_mtu: Mtu::B4096,
             drive: Drive::default(),
-            limits: Limits::default(),
-            qpns: 2..0xFF_FFFF,
-            window: None,
             seed: None,
+            engine: Config::new([0; 32], Mtu::B4096),
         }
     }
 }

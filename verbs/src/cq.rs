@@ -67,9 +67,7 @@ impl<'a> CqBuilder<'a> {
             port.add_queue(cq, id, Arc::clone(&signal));
             Ok::<_, Error>((cq, reader))
         })?;
-        let capacity = reader.capacity();
-        let inner =
-            Inner { ctx: self.ctx.clone(), cq, id, capacity, reader: Mutex::new(reader), signal, membership };
+        let inner = Inner { ctx: self.ctx.clone(), cq, id, reader: Mutex::new(reader), signal, membership };
         Ok(CompletionQueue(Arc::new(inner)))
     }
 }
@@ -85,7 +83,6 @@ struct Inner {
     ctx: Context,
     cq: Cq,
     id: CqId,
-    capacity: u32,
     reader: Mutex<CompletionReader>,
     signal: Arc<CqSignal>,
     membership: Option<Membership>,
@@ -175,10 +172,29 @@ impl CompletionQueue {
         if self.overran() { Err(Error::CqOverrun) } else { Ok(()) }
     }
 
+    /// Gives it room for at least `cqe` completions (`ibv_resize_cq`), also while completions arrive and other threads
+    /// poll it: none is lost, and their order stays.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when `cqe` is out of range, or when more completions than that wait in it.
+    pub fn resize(&self, cqe: u32) -> Result<(), Error> {
+        Ok(self.core().control(|port, _| port.engine.resize_cq(self.0.cq, &mut lock(&self.0.reader), cqe))?)
+    }
+
+    /// Moderates its notifications (`ibv_modify_cq`): when it is armed, one comes once `count` completions have arrived
+    /// since the last, or `period` after the first of them, whichever is earlier. Polling finds completions at once all
+    /// the same. A `count` of 0 or 1 ends moderation.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn modify(&self, count: u16, period: Duration) -> Result<(), Error> {
+        Ok(self.core().control(|port, _| port.engine.modify_cq(self.0.cq, count, period))?)
+    }
+
     /// How many completions it holds: at least what was asked for.
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        self.0.capacity
+        lock(&self.0.reader).capacity()
     }
 
     /// Names it in events.
@@ -221,7 +237,7 @@ impl CompletionQueue {
 
 impl std::fmt::Debug for CompletionQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CompletionQueue").field("id", &self.0.id).field("capacity", &self.0.capacity).finish()
+        f.debug_struct("CompletionQueue").field("id", &self.0.id).finish_non_exhaustive()
     }
 }
 

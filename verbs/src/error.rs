@@ -15,7 +15,7 @@ pub enum Error {
     /// The engine refused: a value out of range, a limit reached, an object in use.
     #[error(transparent)]
     Refused(#[from] uroce_stack::Error),
-    /// A queue pair cannot be changed like this.
+    /// A queue pair cannot be changed like this, or an address vector leads nowhere.
     #[error(transparent)]
     Modify(#[from] ModifyError),
     /// Frames cannot be got from the interface.
@@ -64,14 +64,55 @@ pub enum Error {
     #[error("offset {0} is not a multiple of 8: atomic access needs an aligned word of 64 bits")]
     Unaligned(usize),
     /// The memory was lent for reading only.
-    #[error("the memory region was registered from a shared slice and cannot be written")]
+    #[error(
+        "the memory region was registered from a shared slice, or from raw memory without LOCAL_WRITE, and cannot be \
+         written"
+    )]
     ReadOnly,
+    /// There is not so much memory.
+    #[error("no memory for {length} bytes: ask for less, or free some")]
+    OutOfMemory {
+        /// How many bytes were asked for.
+        length: usize,
+    },
+    /// Objects of two devices were named together.
+    #[error("the objects belong to different devices: make them all on one")]
+    OtherDevice,
     /// Completions were lost.
     #[error(
         "the completion queue overflowed: completions were lost and its queue pairs are in error; \
          create it larger than all work requests that may complete at once"
     )]
     CqOverrun,
+    /// The connection manager refused.
+    #[error(transparent)]
+    Cm(#[from] uroce_stack::cm::CmError),
+    /// The call does not fit what was done with the id before.
+    #[error("{0}")]
+    CmState(&'static str),
+    /// The port of the connection manager is taken.
+    #[error("port {0} is taken by another id of this device: choose another one, or 0 for any that is free")]
+    PortInUse(u16),
+    /// The peer refused the connection.
+    #[error("the peer refused the connection: {reason}")]
+    Rejected {
+        /// Why.
+        reason: uroce_stack::wire::cm::RejectReason,
+        /// What the peer's application says.
+        private_data: Vec<u8>,
+    },
+    /// The peer was not reached, or does not answer.
+    #[error(
+        "no connection to {}: {}; check that the peer runs, listens there, and is reached over this interface",
+        peer.map_or_else(|| "the peer".to_owned(), |peer| peer.to_string()),
+        io::Error::from_raw_os_error(-status)
+    )]
+    Unreachable {
+        /// Who.
+        peer: Option<std::net::SocketAddr>,
+        /// A negative `errno`.
+        status: i32,
+    },
     /// Nothing came in time.
     #[error("nothing arrived within the time given")]
     TimedOut,
@@ -101,13 +142,30 @@ impl Error {
             Self::LinkMtu { .. } | Self::Config(_) | Self::Bounds { .. } | Self::Unaligned(_) => libc::EINVAL,
             Self::Host(error) => host_errno(error),
             Self::ReadOnly => libc::EACCES,
+            Self::OutOfMemory { .. } => libc::ENOMEM,
+            Self::OtherDevice => libc::EINVAL,
             Self::CqOverrun => libc::EOVERFLOW,
             Self::TimedOut => libc::ETIMEDOUT,
+            Self::Cm(error) => cm_errno(error),
+            Self::CmState(_) => libc::EINVAL,
+            Self::PortInUse(_) => libc::EADDRINUSE,
+            Self::Rejected { .. } => libc::ECONNREFUSED,
+            Self::Unreachable { status, .. } => -status,
         }
     }
 
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }
+    }
+}
+
+const fn cm_errno(error: &uroce_stack::cm::CmError) -> i32 {
+    use uroce_stack::cm::CmError;
+    match error {
+        CmError::Exhausted { .. } => libc::ENOMEM,
+        CmError::QpnBusy(_) => libc::EBUSY,
+        CmError::AddressInUse(_) => libc::EADDRINUSE,
+        _ => libc::EINVAL,
     }
 }
 

@@ -3,6 +3,7 @@
 use uroce_stack::wire::Qpn;
 
 use crate::cq::CqId;
+use crate::srq::SrqId;
 
 /// Something that no completion tells, as `ibv_get_async_event` reports it.
 ///
@@ -25,6 +26,9 @@ pub enum AsyncEvent {
     SqDrained(Qpn),
     /// A queue pair on a shared receive queue is in error and takes no more receives from it.
     QpLastWqeReached(Qpn),
+    /// A shared receive queue holds fewer receives than its limit, which is 0 from now on:
+    /// [set it](crate::SharedReceiveQueue::set_limit) again to be told again.
+    SrqLimitReached(SrqId),
     /// The device is gone or its driver failed: every queue pair is in error, and none will work again. Drop
     /// the context and open another.
     DeviceFatal,

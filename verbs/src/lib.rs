@@ -54,8 +54,11 @@
 //! A completion is visible only after the acknowledgement of its message has left, so an application may exit
 //! on its last completion.
 
+mod ah;
 mod backend;
+mod bytes;
 mod channel;
+mod cm;
 mod completion;
 mod config;
 mod context;
@@ -65,19 +68,31 @@ mod driver;
 mod endpoint;
 mod error;
 mod event;
+mod fast;
 mod gid;
+mod grh;
 mod mr;
+mod mw;
 mod open;
 mod os;
 mod pd;
 mod qp;
+mod remote;
 mod scope;
+mod srq;
 pub mod testing;
 mod wait;
 mod way;
 mod wr;
+mod xrc;
 
+pub use ah::AddressHandle;
+pub use bytes::RegisteredBytes;
 pub use channel::{CompletionChannel, CqEvent};
+pub use cm::{
+    CmCounter, CmCounters, CmEvent, CmEventType, CmId, ConnParam, Connection, EventChannel, Incoming, Listener,
+    PortSpace, RejectReason, UDP_QKEY, UdParam,
+};
 pub use completion::{CompletionExt, WcError};
 pub use config::{Backend, DeviceConfig, Drive, Link};
 pub use context::Context;
@@ -86,19 +101,25 @@ pub use device::{DeviceAttr, GidEntry, PortAttr, PortState, Progress};
 pub use endpoint::Endpoint;
 pub use error::{Error, ModifyError, ParseError, PostError, RouteError};
 pub use event::AsyncEvent;
+pub use fast::FastMemoryRegion;
 pub use gid::Gid;
-pub use mr::{MemoryRegion, RemoteMr};
+pub use grh::BYTES as GRH_BYTES;
+pub use mr::{MemoryRegion, MrChange};
+pub use mw::{BindInfo, MemoryWindow};
 pub use pd::ProtectionDomain;
 pub use qp::{
     AddressVector, ConnectionParams, PreparedQueuePair, QpAttr, QpBuilder, QpInitAttr, QueuePair, SendBatch,
 };
+pub use remote::RemoteMr;
 pub use scope::{MrScope, ScopedMr};
+pub use srq::{SharedReceiveQueue, SrqAttr, SrqId};
 pub use uroce_nic::host::{HostError, RouteError as HostRouteError};
 pub use uroce_nic::{Mode, Nic, NicStats, OpenError, RxFrame, XdpAttach};
 pub use uroce_stack::wire::{MacAddr, Mtu, Psn, Qpn};
 pub use uroce_stack::{
-    Access, AttrMask, Completion, Counter, Counters, Error as RefusedError, Limits,
-    ModifyError as RefusedChange, PostError as PostErrorKind, QpState, QpType, Sge, WcFlags, WcOpcode,
-    WcStatus,
+    Access, AttrMask, BindMw, Completion, Counter, Counters, Error as RefusedError, FlushPlacement, FlushScope, Limits,
+    ModifyError as RefusedChange, MwType, PostError as PostErrorKind, QpState, QpType, RegisterMr, Sge, WcFlags,
+    WcOpcode, WcStatus,
 };
-pub use wr::{RecvWr, SendWr, SgeList};
+pub use wr::{RecvWr, SendWr, SgeList, Word};
+pub use xrc::XrcDomain;

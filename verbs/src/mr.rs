@@ -1,20 +1,23 @@
 //! Memory regions.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use uroce_stack::{Access, MrKeys, Region, Sge};
+use uroce_stack::{Access, Engine, MrKeys, Region, Sge};
 
+use crate::bytes::{Lent, RegisteredBytes, bounds};
+use crate::context::Context;
 use crate::error::Error;
 use crate::pd::ProtectionDomain;
+use crate::remote::RemoteMr;
 
 /// Memory that the wire may read and write (`ibv_mr`).
 ///
-/// Peers may change it at any moment, so no reference to it exists: bytes are copied in and out, and words of
-/// 64 bits are read and changed atomically, also with respect to the atomic operations of peers.
+/// Peers may change it at any moment, so no reference to it exists: it is reached through [`RegisteredBytes`], which it
+/// derefs to.
 ///
-/// Dropping it revokes it at once. Work requests that still name it complete with
+/// Dropping it revokes it at once, and memory windows bound to it with it. Work requests that still name it complete with
 /// [`LocProtErr`](crate::WcStatus::LocProtErr), peers get a remote access error, and no byte is touched any
 /// more: late packets can do no harm, so posting is safe.
 ///
@@ -30,101 +33,53 @@ use crate::pd::ProtectionDomain;
 /// ```
 #[derive(Debug)]
 pub struct MemoryRegion {
-    inner: Arc<MrInner>,
-}
-
-/// How the memory may be changed through the region itself, whatever `Access` says about the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lent {
-    Writable,
-    /// Borrowed from a shared reference.
-    ReadOnly,
-}
-
-/// A registration; revoked once, by whoever comes first.
-#[derive(Debug)]
-pub(crate) struct MrInner {
+    registration: Arc<Registration>,
     pd: ProtectionDomain,
-    region: Region,
+    bytes: RegisteredBytes,
     iova: u64,
-    keys: MrKeys,
-    lent: Lent,
-    revoked: AtomicBool,
-}
-
-impl MrInner {
-    /// Takes the registration back. When it returns, the engine does not touch the memory any more.
-    pub(crate) fn revoke(&self) {
-        if self.revoked.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let core = self.pd.context().core();
-        let revoked = core.control(|port, _| port.engine.deregister_mr(self.keys.lkey));
-        debug_assert!(revoked.is_ok(), "a region is deregistered once: {revoked:?}");
-    }
 }
 
 impl MemoryRegion {
+    /// Registers `bytes`, whose first one gets the address `iova`; `None`: its own, or 0 with [`Access::ZERO_BASED`].
     pub(crate) fn register(
         pd: &ProtectionDomain,
-        region: Region,
+        bytes: RegisteredBytes,
         iova: Option<u64>,
         access: Access,
-        lent: Lent,
     ) -> Result<Self, Error> {
-        let iova = iova.unwrap_or(region.addr());
-        let clone = region.clone();
-        let core = pd.context().core();
-        let keys = core.control(|port, _| port.engine.register_mr(pd.handle(), clone, iova, access))?;
-        let (pd, revoked) = (pd.clone(), AtomicBool::new(false));
-        Ok(Self { inner: Arc::new(MrInner { pd, region, iova, keys, lent, revoked }) })
+        let iova = iova.unwrap_or_else(|| first_address(bytes.region(), access));
+        let registration = Registration::new(pd.context(), |engine| {
+            engine.register_mr(pd.handle(), bytes.region().clone(), iova, access)
+        })?;
+        Ok(Self { registration: Arc::new(registration), pd: pd.clone(), bytes, iova })
     }
 
-    pub(crate) const fn inner(&self) -> &Arc<MrInner> {
-        &self.inner
-    }
-
-    /// How many bytes it has.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.inner.region.len()
-    }
-
-    /// Whether it has no bytes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.inner.region.is_empty()
+    pub(crate) const fn registration(&self) -> &Arc<Registration> {
+        &self.registration
     }
 
     /// The address of the first byte as [`Sge`]s and peers know it: its iova.
     #[must_use]
-    pub fn addr(&self) -> u64 {
-        self.inner.iova
+    pub const fn addr(&self) -> u64 {
+        self.iova
     }
 
     /// The local key, for [`Sge`].
     #[must_use]
     pub fn lkey(&self) -> u32 {
-        self.inner.keys.lkey
+        self.registration.keys.lkey
     }
 
     /// The remote key, to be told to peers who may reach the memory.
     #[must_use]
     pub fn rkey(&self) -> u32 {
-        self.inner.keys.rkey
-    }
-
-    /// The memory itself. To dereference it, the caller must know that no peer and no work request touches
-    /// the bytes meanwhile.
-    #[must_use]
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.inner.region.as_ptr()
+        self.registration.keys.rkey
     }
 
     /// The domain that it belongs to.
     #[must_use]
-    pub fn pd(&self) -> &ProtectionDomain {
-        &self.inner.pd
+    pub const fn pd(&self) -> &ProtectionDomain {
+        &self.pd
     }
 
     /// Names bytes of it in a work request.
@@ -134,9 +89,7 @@ impl MemoryRegion {
     /// cut there.
     #[must_use]
     pub fn sge(&self, range: impl RangeBounds<usize>) -> Sge {
-        let (start, end) = bounds(range, self.len());
-        let length = u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX);
-        Sge { addr: self.addr().wrapping_add(start as u64), length, lkey: self.lkey() }
+        entry(range, self.len(), self.addr(), self.lkey())
     }
 
     /// What a peer needs to reach the whole region, as far as `Access` allows it.
@@ -145,184 +98,193 @@ impl MemoryRegion {
         RemoteMr { addr: self.addr(), len: self.len() as u64, rkey: self.rkey() }
     }
 
-    /// Copies `out.len()` bytes out, from `offset` on.
+    /// Changes rights, domain or memory while the keys stay (`ibv_rereg_mr`). Memory that is replaced is not touched any
+    /// more when this returns.
     ///
-    /// Bytes that a peer or a work request writes meanwhile may be old or new, each on its own.
+    /// ```
+    /// # use uroce::*;
+    /// # let (ctx, _other) = uroce::testing::loopback_pair(Default::default())?;
+    /// # let pd = ctx.alloc_pd()?;
+    /// let mut mr = pd.alloc_mr(4096, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+    /// // No peer writes it from here on.
+    /// mr.reregister(MrChange::new().access(Access::LOCAL_WRITE))?;
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Bounds`].
-    pub fn read_at(&self, offset: usize, out: &mut [u8]) -> Result<(), Error> {
-        let length = out.len();
-        if self.inner.region.read_at(offset, out) { Ok(()) } else { Err(self.out_of_bounds(offset, length)) }
-    }
-
-    /// Copies `bytes` in, from `offset` on.
-    ///
-    /// # Errors
-    /// [`Error::Bounds`]; [`Error::ReadOnly`] when the memory was lent for reading.
-    pub fn write_at(&self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
-        self.check_writable()?;
-        if self.inner.region.write_at(offset, bytes) {
-            Ok(())
-        } else {
-            Err(self.out_of_bounds(offset, bytes.len()))
+    /// [`Error::Refused`] while windows are bound to it, and as [`ProtectionDomain::alloc_mr`]; [`Error::ReadOnly`] when
+    /// a right to write is asked for memory that was lent for reading; [`Error::OtherDevice`]. Nothing was changed.
+    pub fn reregister(&mut self, change: MrChange) -> Result<(), Error> {
+        let MrChange { access, pd, memory } = change;
+        if let Some(pd) = &pd {
+            self.pd.context().check_same(pd.context())?;
         }
-    }
-
-    /// Copies a range out.
-    ///
-    /// # Errors
-    /// [`Error::Bounds`].
-    pub fn to_vec(&self, range: impl RangeBounds<usize>) -> Result<Vec<u8>, Error> {
-        let (start, end) = bounds(range, self.len());
-        let length = end.saturating_sub(start);
-        if end > self.len() || start > end {
-            return Err(self.out_of_bounds(start, length));
+        self.check_rights(access, memory.as_ref())?;
+        let memory = memory.map(|(bytes, iova)| {
+            let iova = iova.unwrap_or_else(|| first_address(bytes.region(), access.unwrap_or_default()));
+            (bytes, iova)
+        });
+        let stack = uroce_stack::Reregister {
+            pd: pd.as_ref().map(ProtectionDomain::handle),
+            memory: memory.as_ref().map(|(bytes, iova)| (bytes.region().clone(), *iova)),
+            access,
+        };
+        let core = self.pd.context().core();
+        let former = core.control(|port, _| port.engine.reregister_mr(self.lkey(), stack))?;
+        drop(former);
+        if let Some((bytes, iova)) = memory {
+            (self.bytes, self.iova) = (bytes, iova);
         }
-        let mut bytes = vec![0; length];
-        self.read_at(start, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// The word at `offset`, in host order. What was written before a peer's or another thread's store of it
-    /// is visible afterwards (acquire).
-    ///
-    /// # Errors
-    /// [`Error::Bounds`], [`Error::Unaligned`].
-    pub fn load_u64(&self, offset: usize) -> Result<u64, Error> {
-        Ok(self.word(offset)?.load(Ordering::Acquire))
-    }
-
-    /// Stores a word at `offset`, in host order (release).
-    ///
-    /// # Errors
-    /// [`Error::Bounds`], [`Error::Unaligned`], [`Error::ReadOnly`].
-    pub fn store_u64(&self, offset: usize, value: u64) -> Result<(), Error> {
-        self.check_writable()?;
-        self.word(offset)?.store(value, Ordering::Release);
+        self.pd = pd.unwrap_or_else(|| self.pd.clone());
         Ok(())
     }
 
-    /// Adds to the word at `offset`, modulo 2^64, and returns what it was. Atomic also with respect to peers.
+    /// Revokes it, unless memory windows are bound to it (`ibv_dereg_mr`); afterwards it is as if it was dropped. Dropping
+    /// it unbinds them.
     ///
     /// # Errors
-    /// [`Error::Bounds`], [`Error::Unaligned`], [`Error::ReadOnly`].
-    pub fn fetch_add_u64(&self, offset: usize, value: u64) -> Result<u64, Error> {
-        self.check_writable()?;
-        Ok(self.word(offset)?.fetch_add(value, Ordering::AcqRel))
+    /// [`Error::Refused`] while windows are bound to it.
+    pub fn try_destroy(&self) -> Result<(), Error> {
+        self.registration.end(|engine, lkey| engine.deregister_mr(lkey))
     }
 
-    /// Stores `new` at `offset` if the word there is `current`, and returns what it was: `Ok` if it was
-    /// `current`, an inner `Err` otherwise, as [`AtomicU64::compare_exchange`] does. Atomic also with respect
-    /// to peers.
-    ///
-    /// # Errors
-    /// [`Error::Bounds`], [`Error::Unaligned`], [`Error::ReadOnly`].
-    pub fn compare_exchange(&self, offset: usize, current: u64, new: u64) -> Result<Result<u64, u64>, Error> {
-        self.check_writable()?;
-        Ok(self.word(offset)?.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire))
+    /// Memory that was lent for reading is never written, whatever rights are asked for later.
+    fn check_rights(
+        &self,
+        access: Option<Access>,
+        memory: Option<&(RegisteredBytes, Option<u64>)>,
+    ) -> Result<(), Error> {
+        let bytes = memory.map_or(&self.bytes, |(bytes, _)| bytes);
+        match access {
+            Some(access) if access.contains(Access::LOCAL_WRITE) => bytes.check_writable(),
+            None if memory.is_some() => bytes.check_writable(),
+            _ => Ok(()),
+        }
     }
+}
 
-    fn word(&self, offset: usize) -> Result<&AtomicU64, Error> {
-        self.inner.region.word(offset).ok_or_else(|| {
-            let inside = offset.checked_add(8).is_some_and(|end| end <= self.len());
-            if inside { Error::Unaligned(offset) } else { self.out_of_bounds(offset, 8) }
-        })
-    }
+impl Deref for MemoryRegion {
+    type Target = RegisteredBytes;
 
-    fn check_writable(&self) -> Result<(), Error> {
-        if self.inner.lent == Lent::Writable { Ok(()) } else { Err(Error::ReadOnly) }
-    }
-
-    fn out_of_bounds(&self, offset: usize, length: usize) -> Error {
-        Error::Bounds { offset, end: offset as u128 + length as u128, length: self.len() }
+    fn deref(&self) -> &RegisteredBytes {
+        &self.bytes
     }
 }
 
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
-        self.inner.revoke();
+        self.registration.revoke();
     }
 }
 
-fn bounds(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
-    let start = match range.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&start) => start.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(&end) => end.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => len.max(start),
-    };
-    (start, end)
+/// What [`MemoryRegion::reregister`] is to change. What is not named stays as it is.
+#[derive(Debug, Default)]
+#[must_use = "nothing changes before `MemoryRegion::reregister`"]
+pub struct MrChange {
+    access: Option<Access>,
+    pd: Option<ProtectionDomain>,
+    memory: Option<(RegisteredBytes, Option<u64>)>,
 }
 
-/// What one needs to reach a peer's memory: where it is, how long, and its remote key.
-///
-/// Send it to the peer in whatever way the applications talk before RDMA does; [`to_bytes`](Self::to_bytes)
-/// and [`from_bytes`](Self::from_bytes) are one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RemoteMr {
-    /// Address of the first byte, in the peer's terms.
-    pub addr: u64,
-    /// How many bytes. For the reader only: the peer checks for itself.
-    pub len: u64,
-    /// The peer's remote key.
-    pub rkey: u32,
-}
-
-impl RemoteMr {
-    /// How many bytes [`to_bytes`](Self::to_bytes) makes.
-    pub const BYTES: usize = 20;
-
-    /// The part from `offset` on; an empty one when `offset` lies beyond the end.
-    #[must_use]
-    pub const fn at(self, offset: u64) -> Self {
-        Self { addr: self.addr.wrapping_add(offset), len: self.len.saturating_sub(offset), rkey: self.rkey }
+impl MrChange {
+    /// No change.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// Address, length and key, each big-endian.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..8].copy_from_slice(&self.addr.to_be_bytes());
-        bytes[8..16].copy_from_slice(&self.len.to_be_bytes());
-        bytes[16..].copy_from_slice(&self.rkey.to_be_bytes());
-        bytes
+    /// Other rights (`IBV_REREG_MR_CHANGE_ACCESS`).
+    pub const fn access(mut self, access: Access) -> Self {
+        self.access = Some(access);
+        self
     }
 
-    /// What [`to_bytes`](Self::to_bytes) made.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        let word = |at| bytes[at..at + 8].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-        let rkey = bytes[16..].iter().fold(0, |value, byte| value << 8 | u32::from(*byte));
-        Self { addr: word(0), len: word(8), rkey }
+    /// Another domain of the same device (`IBV_REREG_MR_CHANGE_PD`).
+    pub fn pd(mut self, pd: &ProtectionDomain) -> Self {
+        self.pd = Some(pd.clone());
+        self
+    }
+
+    /// Other memory: `len` zeroed bytes that the region owns (`IBV_REREG_MR_CHANGE_TRANSLATION`).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn alloc(mut self, len: usize) -> Result<Self, Error> {
+        self.memory = Some((RegisteredBytes::alloc(len)?, None));
+        Ok(self)
+    }
+
+    /// Other memory: that of the caller, with `iova` as the address of its first byte
+    /// (`IBV_REREG_MR_CHANGE_TRANSLATION`).
+    ///
+    /// # Errors
+    /// [`Error::Config`] when `start` is null.
+    ///
+    /// # Safety
+    /// As [`ProtectionDomain::reg_mr_raw`], and the memory must be writable.
+    pub unsafe fn raw(mut self, start: *mut u8, len: usize, iova: u64) -> Result<Self, Error> {
+        let start = std::ptr::NonNull::new(start).ok_or(NULL)?;
+        // SAFETY: the caller promises what `Region::from_raw` asks for; every clone of the region is gone when the
+        // `MemoryRegion` is, or has got other memory.
+        let region = unsafe { Region::from_raw(start, len) };
+        self.memory = Some((RegisteredBytes::new(region, Lent::Writable), Some(iova)));
+        Ok(self)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) const NULL: Error = Error::Config("memory at address 0 cannot be registered");
 
-    #[test]
-    fn a_remote_region_travels_as_bytes() {
-        let remote = RemoteMr { addr: 0x0123_4567_89ab_cdef, len: 1 << 40, rkey: 0xdead_beef };
-        assert_eq!(RemoteMr::from_bytes(remote.to_bytes()), remote);
-        assert_eq!(remote.at(16), RemoteMr { addr: remote.addr + 16, len: remote.len - 16, ..remote });
-        assert_eq!(remote.at(1 << 41).len, 0);
+/// A key of an engine; revoked once, by whoever comes first.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    ctx: Context,
+    keys: MrKeys,
+    revoked: AtomicBool,
+}
+
+impl Registration {
+    pub(crate) fn new(
+        ctx: &Context,
+        register: impl FnOnce(&mut Engine) -> Result<MrKeys, uroce_stack::Error>,
+    ) -> Result<Self, Error> {
+        let keys = ctx.core().control(|port, _| register(&mut port.engine))?;
+        Ok(Self { ctx: ctx.clone(), keys, revoked: AtomicBool::new(false) })
     }
 
-    #[test]
-    fn ranges_of_every_shape() {
-        assert_eq!(bounds(.., 9), (0, 9));
-        assert_eq!(bounds(2..=5, 9), (2, 6));
-        assert_eq!(bounds(20.., 9), (20, 20));
-        assert_eq!(bounds(..20, 9), (0, 20));
-        assert_eq!(
-            bounds((Bound::Excluded(usize::MAX), Bound::Included(usize::MAX)), 9),
-            (usize::MAX, usize::MAX)
-        );
+    /// The key as it was at first.
+    pub(crate) const fn key(&self) -> u32 {
+        self.keys.lkey
     }
+
+    /// Takes the registration back, and windows bound to it with it. When it returns, the engine does not touch the memory
+    /// any more.
+    pub(crate) fn revoke(&self) {
+        let revoked = self.end(|engine, lkey| engine.revoke_mr(lkey));
+        debug_assert!(revoked.is_ok(), "a region is deregistered once: {revoked:?}");
+    }
+
+    fn end(
+        &self,
+        end: impl FnOnce(&mut Engine, u32) -> Result<Region, uroce_stack::Error>,
+    ) -> Result<(), Error> {
+        self.ctx.core().control(|port, _| {
+            // Read and changed under the port's lock only.
+            if !self.revoked.load(Ordering::Relaxed) {
+                end(&mut port.engine, self.keys.lkey)?;
+                self.revoked.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The address that the first byte has unless the caller says otherwise.
+pub(crate) fn first_address(region: &Region, access: Access) -> u64 {
+    if access.contains(Access::ZERO_BASED) { 0 } else { region.addr() }
+}
+
+/// A scatter/gather entry of a range of something of `len` bytes at `addr`.
+pub(crate) fn entry(range: impl RangeBounds<usize>, len: usize, addr: u64, lkey: u32) -> Sge {
+    let (start, end) = bounds(range, len);
+    let length = u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX);
+    Sge { addr: addr.wrapping_add(start as u64), length, lkey }
 }

@@ -21,7 +21,7 @@ use crate::way::{Way, choose};
 const PSN_STREAM: u64 = 1;
 
 pub(crate) fn open(config: DeviceConfig) -> Result<Inner, Error> {
-    let DeviceConfig { attachment, wrapper, source, max_mtu, drive, limits, qpns, window, seed } = config;
+    let DeviceConfig { attachment, wrapper, engine, source, max_mtu, drive, seed } = config;
     let (way, nic) = attach(attachment)?;
     let nic = match wrapper {
         Some(Wrapper(wrap)) => wrap(nic),
@@ -31,10 +31,10 @@ pub(crate) fn open(config: DeviceConfig) -> Result<Inner, Error> {
     let (gid_index, source) = choose(source, &way, &now.gids)?;
     let mtu = path_mtu(&way, now.mtu, nic.max_frame())?.min(max_mtu);
     let seed = seed.map_or_else(random_seed, Ok)?;
-    let mut engine = Config { qpns, limits: limits.clone(), ..Config::new(seed, mtu) };
-    engine.window = window.unwrap_or(engine.window);
-    let port = Port::new(Engine::new(engine)?, mtu, nic, way.watch()?);
-    let core = Core::new(port, drive == Drive::Inline)?;
+    let limits = engine.limits.clone();
+    let mut engine = Engine::new(Config { seed, port_mtu: mtu, ..engine })?;
+    engine.set_addresses(&now.gids.iter().map(|entry| entry.gid.ip()).collect::<Vec<_>>());
+    let core = Core::new(Port::new(engine, mtu, nic, way.watch()?), drive == Drive::Inline)?;
     let thread = start(&core, way.name(), drive)?;
     let mut rng = ChaCha12Rng::from_seed(seed);
     rng.set_stream(PSN_STREAM);

@@ -3,14 +3,21 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use uroce_stack::{Access, Pd, QpType, Region};
+use uroce_stack::{Access, Completion, MwType, Pd, QpType, Region};
 
+use crate::ah::AddressHandle;
+use crate::bytes::{Lent, RegisteredBytes};
 use crate::context::Context;
 use crate::cq::CompletionQueue;
 use crate::error::Error;
-use crate::mr::{Lent, MemoryRegion};
-use crate::qp::QpBuilder;
+use crate::fast::FastMemoryRegion;
+use crate::grh;
+use crate::mr::{MemoryRegion, NULL};
+use crate::mw::MemoryWindow;
+use crate::qp::{AddressVector, QpBuilder};
 use crate::scope::MrScope;
+use crate::srq::{SharedReceiveQueue, SrqAttr};
+use crate::xrc::XrcDomain;
 
 /// Ties memory to the queue pairs that may use it (`ibv_pd`): a queue pair reaches the memory regions of its
 /// own domain only. A cheap handle: clones name the same domain, which lives until its last user is gone.
@@ -43,13 +50,11 @@ impl ProtectionDomain {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] when `len` is 0 or too large, when remote writing or atomics are allowed without
-    /// [`Access::LOCAL_WRITE`], or when the device has no region left.
+    /// [`Error::OutOfMemory`] when there is not so much memory; [`Error::Refused`] when `len` is above the limit of the
+    /// device, when remote writing or atomics are allowed without [`Access::LOCAL_WRITE`], or when the device has no
+    /// region left.
     pub fn alloc_mr(&self, len: usize, access: Access) -> Result<MemoryRegion, Error> {
-        if isize::try_from(len).is_err() {
-            return Err(Error::Config("a memory region cannot be larger than half the address space"));
-        }
-        MemoryRegion::register(self, Region::alloc(len), None, access, Lent::Writable)
+        MemoryRegion::register(self, RegisteredBytes::alloc(len)?, None, access)
     }
 
     /// [`alloc_mr`](Self::alloc_mr), filled with `bytes`.
@@ -69,7 +74,8 @@ impl ProtectionDomain {
 
     /// Registers memory of the caller: foreign allocations, mappings, whatever C hands over (`ibv_reg_mr`).
     ///
-    /// Peers address it by its own addresses. See [`reg_mr_raw_iova`](Self::reg_mr_raw_iova) for others.
+    /// Peers address it by its own addresses, or from 0 on with [`Access::ZERO_BASED`]. See
+    /// [`reg_mr_raw_iova`](Self::reg_mr_raw_iova) for others. Without [`Access::LOCAL_WRITE`] nothing ever writes it.
     ///
     /// # Errors
     /// As [`alloc_mr`](Self::alloc_mr); also when `start` is null.
@@ -85,8 +91,8 @@ impl ProtectionDomain {
         len: usize,
         access: Access,
     ) -> Result<MemoryRegion, Error> {
-        // SAFETY: the caller answers for the memory; addressing it by its own addresses adds nothing to that.
-        unsafe { self.reg_mr_raw_iova(start, len, start as u64, access) }
+        // SAFETY: the caller answers for the memory.
+        unsafe { self.register_raw(start, len, None, access) }
     }
 
     /// [`reg_mr_raw`](Self::reg_mr_raw) with addresses that differ from the memory's own: the first byte is
@@ -104,11 +110,70 @@ impl ProtectionDomain {
         iova: u64,
         access: Access,
     ) -> Result<MemoryRegion, Error> {
-        let start = NonNull::new(start).ok_or(Error::Config("memory at address 0 cannot be registered"))?;
-        // SAFETY: the caller promises what `Region::from_raw` asks for; every clone of the region is gone
-        // when the `MemoryRegion` is, which deregisters it first.
-        let region = unsafe { Region::from_raw(start, len) };
-        MemoryRegion::register(self, region, Some(iova), access, Lent::Writable)
+        // SAFETY: the caller answers for the memory.
+        unsafe { self.register_raw(start, len, Some(iova), access) }
+    }
+
+    /// Memory for fast registration: closed until a [`SendWr::reg_mr`](crate::SendWr::reg_mr) opens it.
+    ///
+    /// # Errors
+    /// As [`alloc_mr`](Self::alloc_mr).
+    pub fn alloc_fast_mr(&self, len: usize) -> Result<FastMemoryRegion, Error> {
+        FastMemoryRegion::new(self, len)
+    }
+
+    /// A memory window, which shows nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the device has none left.
+    pub fn alloc_mw(&self, kind: MwType) -> Result<MemoryWindow, Error> {
+        MemoryWindow::new(self, kind)
+    }
+
+    /// Finds the way to a peer or a multicast group, for datagrams of queue pairs of this domain. As for a connection it
+    /// leads to a MAC that is known: finding it may take seconds while the kernel asks for a neighbour. The MAC of a
+    /// multicast group follows from its address.
+    ///
+    /// # Errors
+    /// [`Error::Modify`] when the address cannot be reached or the GID table has no such entry.
+    pub fn create_ah(&self, av: &AddressVector) -> Result<AddressHandle, Error> {
+        AddressHandle::new(self, av)
+    }
+
+    /// The way back to who sent a datagram (`ibv_create_ah_from_wc`): `header` is what stands before its payload, and
+    /// nobody has to be asked for the MAC.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the completion is not that of a datagram.
+    pub fn create_ah_from_wc(
+        &self,
+        completion: &Completion,
+        header: &[u8; grh::BYTES],
+    ) -> Result<AddressHandle, Error> {
+        AddressHandle::answer(self, completion, header)
+    }
+
+    /// A shared receive queue.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when a size is out of range or the device has no such queue left.
+    pub fn create_srq(&self, attr: SrqAttr) -> Result<SharedReceiveQueue, Error> {
+        SharedReceiveQueue::new(self, attr, None)
+    }
+
+    /// A shared receive queue for the XRC targets of a domain; its receives complete at `cq` (`ibv_create_srq_ex`).
+    ///
+    /// # Errors
+    /// As [`create_srq`](Self::create_srq), and [`Error::OtherDevice`].
+    pub fn create_xrc_srq(
+        &self,
+        attr: SrqAttr,
+        xrcd: &XrcDomain,
+        cq: &CompletionQueue,
+    ) -> Result<SharedReceiveQueue, Error> {
+        self.context().check_same(xrcd.context())?;
+        self.context().check_same(cq.context())?;
+        SharedReceiveQueue::new(self, attr, Some((xrcd.clone(), cq.clone())))
     }
 
     /// A queue pair whose sends complete at `send_cq` and whose receives complete at `recv_cq`, which may be
@@ -130,6 +195,23 @@ impl ProtectionDomain {
 
     pub(crate) fn handle(&self) -> Pd {
         self.0.pd
+    }
+
+    /// # Safety
+    /// As [`reg_mr_raw`](Self::reg_mr_raw).
+    unsafe fn register_raw(
+        &self,
+        start: *mut u8,
+        len: usize,
+        iova: Option<u64>,
+        access: Access,
+    ) -> Result<MemoryRegion, Error> {
+        let start = NonNull::new(start).ok_or(NULL)?;
+        // SAFETY: the caller promises what `Region::from_raw` asks for; every clone of the region is gone
+        // when the `MemoryRegion` is, which deregisters it first.
+        let region = unsafe { Region::from_raw(start, len) };
+        let lent = if access.contains(Access::LOCAL_WRITE) { Lent::Writable } else { Lent::ReadOnly };
+        MemoryRegion::register(self, RegisteredBytes::new(region, lent), iova, access)
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use uroce_stack::{Access, Region};
 
+use crate::bytes::{Lent, RegisteredBytes};
 use crate::driver::lock;
 use crate::error::Error;
-use crate::mr::{Lent, MemoryRegion, MrInner};
+use crate::mr::{MemoryRegion, Registration};
 use crate::pd::ProtectionDomain;
 
 /// Registers memory that lives outside of it, and revokes every registration when the closure ends, also by a
@@ -33,7 +34,7 @@ use crate::pd::ProtectionDomain;
 /// ```
 pub struct MrScope<'s, 'env: 's> {
     pd: &'s ProtectionDomain,
-    registered: Mutex<Vec<Arc<MrInner>>>,
+    registered: Mutex<Vec<Arc<Registration>>>,
     /// Invariant in both lifetimes, as in `std::thread::Scope`: neither may be shortened or lengthened.
     invariant: PhantomData<(&'s mut &'s (), &'env mut &'env ())>,
 }
@@ -90,8 +91,8 @@ impl<'s, 'env> MrScope<'s, 'env> {
     }
 
     fn register(&'s self, region: Region, access: Access, lent: Lent) -> Result<ScopedMr<'s>, Error> {
-        let mr = MemoryRegion::register(self.pd, region, None, access, lent)?;
-        lock(&self.registered).push(Arc::clone(mr.inner()));
+        let mr = MemoryRegion::register(self.pd, RegisteredBytes::new(region, lent), None, access)?;
+        lock(&self.registered).push(Arc::clone(mr.registration()));
         Ok(ScopedMr { mr, scope: PhantomData })
     }
 }
@@ -103,7 +104,7 @@ impl std::fmt::Debug for MrScope<'_, '_> {
 }
 
 /// Revokes when it goes, also during a panic.
-struct RevokeAll<'a>(&'a Mutex<Vec<Arc<MrInner>>>);
+struct RevokeAll<'a>(&'a Mutex<Vec<Arc<Registration>>>);
 
 impl Drop for RevokeAll<'_> {
     fn drop(&mut self) {

@@ -151,7 +151,7 @@ fn parts(ctx: &Context) -> Result<(ProtectionDomain, CompletionQueue), Error> {
 }
 
 fn prepare(pd: &ProtectionDomain, cq: &CompletionQueue) -> Result<PreparedQueuePair, Error> {
-    let access = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+    let access = Access::REMOTE | Access::FLUSH_GLOBAL;
     pd.create_qp(QpType::Rc, cq, cq)
         .max_send_sge(4)
         .max_recv_sge(4)

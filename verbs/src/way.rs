@@ -1,5 +1,6 @@
 //! The way to a peer: whose address is whose, as the kernel or the configuration knows it.
 
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::device::{GidEntry, PortState};
 use crate::driver::Watch;
 use crate::error::{Error, RouteError};
 use crate::gid::Gid;
+use crate::os::Membership;
 
 /// How long the kernel may take to find a neighbour: three of its requests, a second apart.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -82,10 +84,45 @@ impl Way {
             return Err(RouteError::Family { source_ip: source, destination });
         }
         match self {
+            _ if destination.is_multicast() => Ok(Hop { mac: multicast_mac(destination), vlan: self.vlan() }),
             Self::Host(known) => ask(known, source, destination),
             Self::Given(link) => look_up(link, destination),
         }
     }
+
+    /// The tag of frames that stay on the link.
+    pub(crate) fn vlan(&self) -> Option<VlanTag> {
+        match self {
+            Self::Host(interface) => interface.vlan.as_ref().map(|vlan| tag(vlan.id)),
+            Self::Given(_) => None,
+        }
+    }
+
+    /// Has the kernel listen to a multicast group, if it knows the link.
+    pub(crate) fn join(&self, group: IpAddr) -> io::Result<Option<Membership>> {
+        match self {
+            Self::Host(interface) => Membership::join(group, interface.index).map(Some),
+            Self::Given(_) => Ok(None),
+        }
+    }
+}
+
+/// The MAC of a multicast group (RFC 1112 section 6.4, RFC 2464 section 7): it follows from the address.
+fn multicast_mac(group: IpAddr) -> MacAddr {
+    MacAddr(match group {
+        IpAddr::V4(group) => {
+            let [_, b, c, d] = group.octets();
+            [0x01, 0, 0x5e, b & 0x7f, c, d]
+        }
+        IpAddr::V6(group) => {
+            let [.., a, b, c, d] = group.octets();
+            [0x33, 0x33, a, b, c, d]
+        }
+    })
+}
+
+fn tag(id: u16) -> VlanTag {
+    VlanTag { id, ..VlanTag::default() }
 }
 
 fn now_of(interface: &Interface) -> Now {
@@ -98,8 +135,7 @@ fn ask(known: &Interface, source: IpAddr, destination: IpAddr) -> Result<Hop, Ro
     // The addresses may have changed since the device was opened.
     let current = Interface::find(&known.name).unwrap_or_else(|_| known.clone());
     let hop = host::resolve(&current, Some(source), destination, PATIENCE)?;
-    let vlan = hop.vlan.map(|id| VlanTag { id, ..VlanTag::default() });
-    Ok(Hop { mac: MacAddr(hop.mac), vlan })
+    Ok(Hop { mac: MacAddr(hop.mac), vlan: hop.vlan.map(tag) })
 }
 
 fn look_up(link: &Link, destination: IpAddr) -> Result<Hop, RouteError> {
@@ -184,6 +220,15 @@ mod tests {
         assert!(error.contains("10.0.0.9") && error.contains("fe80::ff:fe00:1, 10.0.0.1"), "{error}");
         assert_eq!(chosen(Source::GidIndex(1), &["10.0.0.1"]).as_deref(), Some("10.0.0.1"));
         assert_eq!(chosen(Source::GidIndex(2), &["10.0.0.1"]), None);
+    }
+
+    #[test]
+    fn the_mac_of_a_group_follows_from_its_address() {
+        let mac = |group: &str| multicast_mac(group.parse().expect("an address")).0;
+        assert_eq!(mac("239.255.1.2"), [0x01, 0x00, 0x5e, 0x7f, 1, 2]);
+        assert_eq!(mac("ff0e::1:2:3"), [0x33, 0x33, 0, 2, 0, 3]);
+        let hop = way(&["10.0.0.1"]).find("10.0.0.1".parse().expect("ours"), "224.0.0.1".parse().expect("a group"));
+        assert_eq!(hop.expect("no neighbour is asked").mac.0, [0x01, 0x00, 0x5e, 0, 0, 1]);
     }
 
     #[test]

@@ -38,12 +38,13 @@ struct Figure {
     measure: fn(&Cable) -> Result<f64>,
 }
 
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure; 7] = [
     Figure { name: "stack alone, 64 KiB WRITE", unit: "Gb/s", measure: cable_write },
     Figure { name: "stack alone, 64-byte WRITE", unit: "Mmsg/s", measure: cable_small },
-    Figure { name: "veth, 64 KiB WRITE", unit: "Gb/s", measure: veth_write },
+    Figure { name: "veth, AF_XDP, 64 KiB WRITE", unit: "Gb/s", measure: xdp_write },
+    Figure { name: "veth, AF_PACKET, 64 KiB WRITE", unit: "Gb/s", measure: packet_write },
     Figure { name: "veth, UCX over TCP, 64 KiB", unit: "Gb/s", measure: ucx_bandwidth },
-    Figure { name: "veth, 8-byte WRITE, half round trip", unit: "us", measure: veth_latency },
+    Figure { name: "veth, AF_XDP, 8 bytes, half round trip", unit: "us", measure: xdp_latency },
     Figure { name: "veth, UCX over TCP, 8 bytes", unit: "us", measure: ucx_latency },
 ];
 
@@ -94,7 +95,9 @@ fn report(samples: &mut [Vec<f64>], as_json: bool) {
         println!("{:<38}{min:>9.2}{median:>9.2}{max:>9.2}  {}", figure.name, figure.unit);
     }
     let median = |index: usize| spread(&samples[index])[1];
-    println!("64 KiB over veth: {:.2} times UCX over TCP", median(2) / median(3));
+    for (way, index) in [("AF_XDP", 2), ("AF_PACKET", 3)] {
+        println!("64 KiB over veth, {way}: {:.2} times UCX over TCP", median(index) / median(4));
+    }
 }
 
 fn spread(sorted: &[f64]) -> [f64; 3] {
@@ -162,12 +165,21 @@ fn cable_small(_: &Cable) -> Result<f64> {
     alone(&["bw", "write", "cable", "-s", "64", "-n", "3000000", "--json"], "mmsgs")
 }
 
-fn veth_write(cable: &Cable) -> Result<f64> {
-    cable.uroce(&["bw", "write", "-s", "65536", "-m", "4096", "-n", "30000"], "gbps")
+fn xdp_write(cable: &Cable) -> Result<f64> {
+    veth_write(cable, "xdp")
 }
 
-fn veth_latency(cable: &Cable) -> Result<f64> {
-    cable.uroce(&["lat", "write", "-s", "8", "-n", "50000"], "p50_us")
+fn packet_write(cable: &Cable) -> Result<f64> {
+    veth_write(cable, "packet")
+}
+
+fn veth_write(cable: &Cable, backend: &str) -> Result<f64> {
+    let arguments = ["bw", "write", "-s", "65536", "-m", "4096", "-n", "30000", "--backend", backend];
+    cable.uroce(&arguments, "gbps")
+}
+
+fn xdp_latency(cable: &Cable) -> Result<f64> {
+    cable.uroce(&["lat", "write", "-s", "8", "-n", "50000", "--backend", "xdp"], "p50_us")
 }
 
 fn ucx_bandwidth(cable: &Cable) -> Result<f64> {

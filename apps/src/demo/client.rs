@@ -1,6 +1,7 @@
 //! The end that acts, and what both ends are made of.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 use uroce::{
     Access, Completion, CompletionQueue, ConnectionParams, Context, Endpoint, MemoryRegion,
@@ -12,7 +13,7 @@ use super::pattern;
 use super::server::{Message, out_of_turn};
 use crate::clock::Stopwatch;
 use crate::control::Control;
-use crate::device::checked;
+use crate::device::{Device, checked};
 use crate::error::{Failure, Result};
 use crate::idle::Idle;
 use crate::interrupt;
@@ -30,7 +31,7 @@ pub(crate) struct Prepared {
 
 /// A connected end.
 pub(crate) struct End {
-    pub(crate) qp: QueuePair,
+    pub(crate) qp: Arc<QueuePair>,
     pub(crate) cq: CompletionQueue,
     pub(crate) memory: MemoryRegion,
 }
@@ -52,13 +53,13 @@ impl Prepared {
 
     pub(crate) fn connect(self, peer: &str) -> Result<End> {
         let peer = peer.parse::<Endpoint>().map_err(|error| Failure::new(error.to_string()))?;
-        Ok(End { qp: self.qp.connect(peer)?, cq: self.cq, memory: self.memory })
+        Ok(End { qp: Arc::new(self.qp.connect(peer)?), cq: self.cq, memory: self.memory })
     }
 }
 
 /// Does everything that the demo does, and tells each row as it is done.
 pub(crate) fn run<S: Read + Write>(
-    ctx: &Context,
+    ctx: &Device,
     mut control: Control<S>,
     done: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
@@ -66,6 +67,7 @@ pub(crate) fn run<S: Read + Write>(
     control.send(&prepared.hello())?;
     let Message::Hello { endpoint, addr, len, rkey } = control.receive()? else { return Err(out_of_turn()) };
     let end = prepared.connect(&endpoint)?;
+    ctx.show(std::slice::from_ref(&end.qp));
     let mut client = Client {
         control,
         end,

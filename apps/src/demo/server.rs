@@ -4,12 +4,12 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use uroce::{Completion, CompletionQueue, Context, MemoryRegion, QueuePair, RecvWr};
+use uroce::{Completion, CompletionQueue, MemoryRegion, QueuePair, RecvWr};
 
 use super::case::{Case, MOST, Operation};
 use super::{client, pattern};
 use crate::control::Control;
-use crate::device::checked;
+use crate::device::{Device, checked};
 use crate::error::{Failure, Result};
 
 /// How long the last completions may take after the client has seen its own.
@@ -33,11 +33,12 @@ pub(crate) enum Message {
 }
 
 /// Serves one client until it is done.
-pub(crate) fn serve<S: Read + Write>(ctx: &Context, mut control: Control<S>) -> Result<()> {
+pub(crate) fn serve<S: Read + Write>(ctx: &Device, mut control: Control<S>) -> Result<()> {
     let prepared = client::Prepared::new(ctx)?;
     let Message::Hello { endpoint, .. } = control.wait()? else { return Err(out_of_turn()) };
     let ours = prepared.hello();
     let end = prepared.connect(&endpoint)?;
+    ctx.show(std::slice::from_ref(&end.qp));
     control.send(&ours)?;
     loop {
         match control.wait()? {

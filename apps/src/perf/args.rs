@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use uroce::Mtu;
 
+use super::connection::Connection;
 use super::plan::{Amount, Plan, Test};
 use crate::cli::{self, DeviceArgs};
 use crate::error::{Failure, Result};
@@ -16,6 +17,7 @@ Examples:
   uroce bw write eth0                   the server waits for one client, serves it, and ends
   uroce bw write eth0 192.0.2.1         the client measures and prints
   uroce bw read eth0 192.0.2.1 -a       all sizes from 2 bytes to 8 MiB
+  uroce bw send cable -c UD -s 1024     datagrams; tells how many were lost
   uroce bw atomic cable --json          FETCH_ADD on 8 bytes; figures as JSON";
 
 const LAT_HELP: &str = "\
@@ -73,6 +75,9 @@ pub(crate) struct BwArgs {
     /// Ask for a completion once in so many work requests [default: 100, at most half of the tx depth]
     #[arg(short = 'Q', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub(crate) cq_mod: Option<u32>,
+    /// Let all queue pairs take their receives from one shared receive queue; `send` only
+    #[arg(long)]
+    pub(crate) use_srq: bool,
 }
 
 /// `uroce lat`
@@ -93,10 +98,13 @@ pub(crate) struct PerfArgs {
     pub(crate) iface: String,
     /// The server to measure against; without it, be the server
     pub(crate) host: Option<String>,
-    /// Message size, with K, M or G for powers of 1024 [default: 64K for bw, 2 for lat; atomics have 8]
+    /// Transport service
+    #[arg(short, long, value_enum, default_value_t, ignore_case = true)]
+    pub(crate) connection: Connection,
+    /// Message size, with K, M or G for powers of 1024 [default: 64K for bw, 1K with UD, 2 for lat; atomics have 8]
     #[arg(short, long, value_parser = cli::size, value_name = "BYTES")]
     pub(crate) size: Option<u32>,
-    /// All sizes from 2 bytes to 8 MiB
+    /// All sizes from 2 bytes to 8 MiB, or to the path MTU with UD
     #[arg(short, long, conflicts_with = "size")]
     pub(crate) all: bool,
     /// Messages on each queue pair [default: 5000 for bw, 1000 for lat]
@@ -141,10 +149,16 @@ impl PerfArgs {
 impl BwArgs {
     /// What is to be measured.
     pub(crate) fn plan(&self) -> Plan {
-        let atomic = self.op == BwOp::Atomic;
+        let default = match (self.op, self.common.connection) {
+            (BwOp::Atomic, _) => 8,
+            (_, Connection::Ud) => 1024,
+            _ => 65536,
+        };
         Plan {
             test: Test::Bw(self.op),
-            size: self.common.size.unwrap_or(if atomic { 8 } else { 65536 }),
+            connection: self.common.connection,
+            srq: self.use_srq,
+            size: self.common.size.unwrap_or(default),
             all: self.common.all,
             amount: self.common.amount(5000),
             mtu: self.common.mtu,
@@ -161,6 +175,8 @@ impl LatArgs {
     pub(crate) fn plan(&self) -> Plan {
         Plan {
             test: Test::Lat(self.op),
+            connection: self.common.connection,
+            srq: false,
             size: self.common.size.unwrap_or(2),
             all: self.common.all,
             amount: self.common.amount(1000),

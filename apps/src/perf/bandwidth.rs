@@ -1,5 +1,7 @@
 //! As many messages at once as the queue takes.
 
+use std::sync::Arc;
+
 use uroce::{Completion, QueuePair, SendWr};
 
 use super::args::BwOp;
@@ -26,11 +28,13 @@ pub(crate) fn measure(
     bar: bool,
 ) -> Result<Measured> {
     let mut load = Load::new(plan, op, size, near, theirs);
-    load.run(Amount::Messages(plan.warm_up(size)), other, &mut Progress::none())?;
+    let warm_up = load.run(Amount::Messages(plan.warm_up(size)), other, &mut Progress::none())?;
     let mut progress = Progress::new(format!("{} {size}", plan.test.command()), bar);
     let stopwatch = Stopwatch::start();
     let messages = load.run(plan.amount_of(size), other, &mut progress)?;
-    Ok(Measured::Bandwidth { messages, seconds: stopwatch.seconds() })
+    let seconds = stopwatch.seconds();
+    let lost = if plan.counts_losses() { Some((warm_up + messages).saturating_sub(other.received()?)) } else { None };
+    Ok(Measured::Bandwidth { messages, seconds, lost })
 }
 
 /// Keeps every queue pair full.
@@ -42,7 +46,7 @@ struct Load<'a> {
 
 impl<'a> Load<'a> {
     fn new(plan: &Plan, op: BwOp, size: u32, near: &'a Side, theirs: &Card) -> Self {
-        let flow = |(index, qp)| {
+        let flow = |(index, qp): (usize, &'a Arc<QueuePair>)| {
             let request = request(op, near, theirs, index, size);
             Flow::new(qp, request, plan)
         };
@@ -163,7 +167,7 @@ fn request(op: BwOp, near: &Side, theirs: &Card, index: usize, size: u32) -> Sen
     match op {
         BwOp::Write => SendWr::rdma_write(0, local, remote),
         BwOp::Read => SendWr::rdma_read(0, local, remote),
-        BwOp::Send => SendWr::send(0, local),
+        BwOp::Send => near.send(index, size),
         BwOp::Atomic => SendWr::fetch_and_add(0, local, remote, 1),
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Trip<'a> {
                 Kind::Read(SendWr::rdma_read(0, near.outgoing(0, size), theirs.incoming(0)).signaled())
             }
             LatOp::Send => {
-                let send = SendWr::send(0, near.outgoing(0, size));
+                let send = near.send(0, size);
                 Kind::Send { request: [send.clone(), send.signaled()], sent: 0 }
             }
         };
@@ -137,7 +137,7 @@ impl<'a> Trip<'a> {
             Kind::Write(marker) => Ok(marker.arrived(self.near)?.is_some()),
             Kind::Read(_) => Ok(read),
             Kind::Send { .. } if received => {
-                self.near.qps[0].post_recv(std::slice::from_ref(&self.near.receive(0)))?;
+                self.near.post_recv(0, std::slice::from_ref(&self.near.receive(0)))?;
                 Ok(true)
             }
             Kind::Send { .. } => Ok(false),

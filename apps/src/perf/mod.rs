@@ -6,6 +6,7 @@
 
 mod args;
 mod bandwidth;
+mod connection;
 mod latency;
 mod marker;
 mod other;
@@ -55,11 +56,13 @@ fn run(args: &PerfArgs, plan: &Plan) -> Result<()> {
 /// Both ends on this thread.
 fn on_cable(args: &PerfArgs, plan: &Plan) -> Result<Vec<Report>> {
     let (left, right) = cable_pair(Drive::Inline, Drive::Inline)?;
-    let plan = Plan { mtu: Some(path_mtu(&left, plan.mtu)?), ..plan.clone() };
+    let plan = plan.with_mtu(path_mtu(&left, plan.mtu)?)?;
     let (near, far) = (Side::prepare(&left, &plan)?, Side::prepare(&right, &plan)?);
     let (ours, theirs) = (near.card(), far.card());
     let far = far.connect(&plan, &ours)?;
     let near = near.connect(&plan, &theirs)?;
+    left.show(&near.qps);
+    right.show(&far.qps);
     let responder = Responder::new(&plan, far, &ours)?;
     let mut other = InProcess::new(responder);
     measure(args, &plan, &near, &theirs, &mut other)

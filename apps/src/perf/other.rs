@@ -27,6 +27,9 @@ pub(crate) trait Other {
     /// # Errors
     /// It is gone, or the command was asked to end.
     fn turn(&mut self, idle: bool) -> Result<()>;
+
+    /// The messages that it has received since [`begin`](Self::begin), once no more come.
+    fn received(&mut self) -> Result<u64>;
 }
 
 /// In this process, on this thread.
@@ -49,6 +52,10 @@ impl Other for InProcess {
     fn turn(&mut self, _idle: bool) -> Result<()> {
         interrupt::check()?;
         self.responder.step().map(drop)
+    }
+
+    fn received(&mut self) -> Result<u64> {
+        self.responder.settle()
     }
 }
 
@@ -94,6 +101,14 @@ impl Other for Elsewhere {
         match self.control.poll::<Message>()? {
             None => Ok(()),
             Some(message) => Err(message.unexpected()),
+        }
+    }
+
+    fn received(&mut self) -> Result<u64> {
+        self.control.send(&Message::Count)?;
+        match self.control.receive()? {
+            Message::Counted { messages } => Ok(messages),
+            other => Err(other.unexpected()),
         }
     }
 }

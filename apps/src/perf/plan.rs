@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use uroce::Mtu;
 
 use super::args::{BwOp, LatOp};
+use super::connection::Connection;
 use crate::cli::MAX_SIZE;
 use crate::error::{Failure, Result};
 
@@ -42,6 +43,9 @@ pub(crate) enum Amount {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) test: Test,
+    pub(crate) connection: Connection,
+    /// Whether the queue pairs share their receives.
+    pub(crate) srq: bool,
     pub(crate) size: u32,
     pub(crate) all: bool,
     pub(crate) amount: Amount,
@@ -88,7 +92,28 @@ impl Plan {
         if self.test == Test::Bw(BwOp::Atomic) && (self.size != 8 || self.all) {
             return Err(Failure::usage("atomic operations have 8 bytes: leave -s and -a away"));
         }
+        if !self.connection.has(self.test) {
+            let (connection, op) = (self.connection.name(), self.test.op());
+            return Err(Failure::usage(format!(
+                "{connection} has no {op}: UC has write and send, UD has send, RC has all"
+            )));
+        }
+        if self.srq && !self.test.receives() {
+            return Err(Failure::usage("only `send` takes receives: leave --use-srq away"));
+        }
         self.check_bounds().map_err(Failure::usage)
+    }
+
+    /// The same once the path MTU is known: refuses datagrams that are longer.
+    pub(crate) fn with_mtu(&self, mtu: Mtu) -> Result<Self> {
+        let fits = self.connection != Connection::Ud || self.all || self.size as usize <= mtu.bytes();
+        if fits {
+            return Ok(Self { mtu: Some(mtu), ..self.clone() });
+        }
+        let (size, mtu) = (self.size, mtu.bytes());
+        Err(Failure::new(format!(
+            "{size} bytes do not fit a datagram, which is one packet of path MTU {mtu} at most: use `-s {mtu}`, or -c RC"
+        )))
     }
 
     /// Refuses what takes too much of a machine, whoever asks for it.
@@ -115,14 +140,26 @@ impl Plan {
         if all < 256 { 256 } else { all }
     }
 
+    /// Whether messages can be lost, and those that are not can be counted.
+    pub(crate) fn counts_losses(&self) -> bool {
+        self.connection != Connection::Rc && self.test == Test::Bw(BwOp::Send)
+    }
+
     /// The sizes to measure, in order.
     pub(crate) fn sizes(&self) -> Vec<u32> {
-        if self.all { ALL.map(|power| 1 << power).collect() } else { vec![self.size] }
+        if !self.all {
+            return vec![self.size];
+        }
+        ALL.map(|power| 1 << power).filter(|size| *size <= self.largest()).collect()
     }
 
     /// The largest of them.
     pub(crate) fn largest(&self) -> u32 {
-        if self.all { 1 << ALL.end() } else { self.size }
+        match (self.all, self.connection) {
+            (false, _) => self.size,
+            (true, Connection::Ud) => self.mtu.unwrap_or(Mtu::B4096).bytes() as u32,
+            (true, _) => 1 << ALL.end(),
+        }
     }
 
     /// Messages on each queue pair before the clock starts.
@@ -153,6 +190,8 @@ mod tests {
     fn plan() -> Plan {
         Plan {
             test: Test::Bw(BwOp::Write),
+            connection: Connection::Rc,
+            srq: false,
             size: 65536,
             all: false,
             amount: Amount::Messages(5000),
@@ -187,6 +226,24 @@ mod tests {
         let atomic = Plan { test: Test::Bw(BwOp::Atomic), ..plan() };
         assert!(matches!(atomic.check(), Err(Failure::Usage(_))));
         assert!(Plan { size: 8, ..atomic }.check().is_ok());
+    }
+
+    #[test]
+    fn services_have_their_operations() {
+        let wrong = |connection, test| Plan { connection, test, size: 8, ..plan() }.check().is_err();
+        assert!(!wrong(Connection::Uc, Test::Bw(BwOp::Write)) && !wrong(Connection::Ud, Test::Lat(LatOp::Send)));
+        assert!(wrong(Connection::Uc, Test::Bw(BwOp::Read)) && wrong(Connection::Uc, Test::Bw(BwOp::Atomic)));
+        assert!(wrong(Connection::Ud, Test::Bw(BwOp::Write)) && wrong(Connection::Ud, Test::Lat(LatOp::Write)));
+    }
+
+    #[test]
+    fn datagrams_are_one_packet() {
+        let datagrams = Plan { connection: Connection::Ud, test: Test::Bw(BwOp::Send), size: 1025, ..plan() };
+        let said = datagrams.with_mtu(Mtu::B1024).unwrap_err().to_string();
+        assert!(said.contains("-s 1024"), "{said}");
+        assert!(datagrams.with_mtu(Mtu::B2048).is_ok());
+        let all = Plan { all: true, ..datagrams }.with_mtu(Mtu::B1024).unwrap();
+        assert_eq!((all.sizes().last(), all.largest()), (Some(&1024), 1024));
     }
 
     #[test]

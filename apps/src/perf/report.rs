@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::connection::Connection;
 use super::plan::{Plan, Test};
 use crate::error::Result;
 use crate::out;
@@ -10,7 +11,8 @@ use crate::stats::{Latency, gbps, mmsgs, rounded};
 /// What a run gave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Measured {
-    Bandwidth { messages: u64, seconds: f64 },
+    /// `lost`: of the messages and those that warmed up, where they can be lost and are counted.
+    Bandwidth { messages: u64, seconds: f64, lost: Option<u64> },
     Latency { iterations: u64, latency: Latency },
 }
 
@@ -20,10 +22,13 @@ pub(crate) enum Measured {
 pub(crate) enum Report {
     Bandwidth {
         op: String,
+        connection: Connection,
         size: u32,
         mtu: usize,
         qps: u32,
         messages: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<u64>,
         seconds: f64,
         gbps: f64,
         mmsgs: f64,
@@ -31,6 +36,7 @@ pub(crate) enum Report {
     },
     Latency {
         op: String,
+        connection: Connection,
         size: u32,
         mtu: usize,
         iterations: u64,
@@ -44,28 +50,33 @@ impl Report {
     pub(crate) fn new(plan: &Plan, size: u32, mode: &str, measured: Measured) -> Self {
         let (op, backend) = (plan.test.op().to_owned(), mode.to_owned());
         let mtu = plan.mtu.map_or(0, uroce::Mtu::bytes);
+        let connection = plan.connection;
         match measured {
-            Measured::Bandwidth { messages, seconds } => Self::Bandwidth {
+            Measured::Bandwidth { messages, seconds, lost } => Self::Bandwidth {
                 op,
+                connection,
                 size,
                 mtu,
                 qps: plan.qps,
                 messages,
+                lost,
                 seconds: rounded(seconds),
                 gbps: rounded(gbps(messages * u64::from(size), seconds)),
                 mmsgs: rounded(mmsgs(messages, seconds)),
                 backend,
             },
             Measured::Latency { iterations, latency } => {
-                Self::Latency { op, size, mtu, iterations, latency: round_all(latency), backend }
+                Self::Latency { op, connection, size, mtu, iterations, latency: round_all(latency), backend }
             }
         }
     }
 
     fn line(&self) -> String {
         match self {
-            Self::Bandwidth { size, messages, seconds, gbps, mmsgs, .. } => {
-                format!("{size:>10} {messages:>12} {seconds:>10.3} {gbps:>10.2} {mmsgs:>10.4}")
+            Self::Bandwidth { size, messages, lost, seconds, gbps, mmsgs, .. } => {
+                let lost = lost.filter(|lost| *lost > 0).map(|lost| format!("  {lost} were lost"));
+                let lost = lost.unwrap_or_default();
+                format!("{size:>10} {messages:>12} {seconds:>10.3} {gbps:>10.2} {mmsgs:>10.4}{lost}")
             }
             Self::Latency { size, iterations, latency, .. } => {
                 let Latency { min_us, avg_us, p50_us, p99_us, p999_us, max_us } = latency;
@@ -116,7 +127,7 @@ fn title(plan: &Plan, mode: &str) -> String {
         ),
         Test::Lat(_) => String::new(),
     };
-    format!("{}: {mode}, path MTU {mtu}{flows}", plan.test.command())
+    format!("{}: {mode}, path MTU {mtu}, {}{flows}", plan.test.command(), plan.connection.name())
 }
 
 fn header(test: Test) -> String {
@@ -151,10 +162,12 @@ mod tests {
     fn rows_fit_their_header() {
         let report = Report::Bandwidth {
             op: "write".into(),
+            connection: Connection::Rc,
             size: 65536,
             mtu: 4096,
             qps: 1,
             messages: 5000,
+            lost: None,
             seconds: 0.04,
             gbps: 65.5,
             mmsgs: 0.125,
@@ -165,6 +178,7 @@ mod tests {
         let latency = Latency { p50_us: 4.2, ..Latency::default() };
         let report = Report::Latency {
             op: "write".into(),
+            connection: Connection::Rc,
             size: 8,
             mtu: 4096,
             iterations: 9,

@@ -1,16 +1,22 @@
 //! The end that is measured against.
 
+use std::time::Duration;
+
 use uroce::{Completion, RecvWr, SendWr, WcOpcode};
 
 use super::args::{BwOp, LatOp};
 use super::marker::Marker;
 use super::plan::{Plan, Test};
 use super::side::{Card, Side};
+use crate::clock::Stopwatch;
 use crate::device::{check, checked};
 use crate::error::{Failure, Result};
+use crate::interrupt;
 
 /// Completions taken at once.
 const BATCH: usize = 64;
+/// After so long without a message no more are under way.
+const SETTLED: Duration = Duration::from_millis(20);
 
 /// Serves one initiator.
 #[derive(Debug)]
@@ -20,6 +26,8 @@ pub(crate) struct Responder {
     /// Receives to post again, for each queue pair.
     receives: Vec<Vec<RecvWr>>,
     completions: [Completion; BATCH],
+    /// Messages since the round began.
+    received: u64,
 }
 
 /// What it has to do by itself.
@@ -44,11 +52,12 @@ impl Responder {
             _ => Part::Passive,
         };
         let receives = (0..side.qps.len()).map(|index| vec![side.receive(index); BATCH]).collect();
-        Ok(Self { side, part, receives, completions: [Completion::default(); BATCH] })
+        Ok(Self { side, part, receives, completions: [Completion::default(); BATCH], received: 0 })
     }
 
     /// Prepares for messages of `size` bytes.
     pub(crate) fn begin(&mut self, size: u32) -> Result<()> {
+        self.received = 0;
         match &mut self.part {
             Part::Mirror(marker) => marker.begin(&self.side, size),
             part @ Part::Echo { .. } => {
@@ -74,13 +83,25 @@ impl Responder {
         }
     }
 
+    /// Waits until no more messages come; returns how many have since the round began.
+    pub(crate) fn settle(&mut self) -> Result<u64> {
+        let mut last = Stopwatch::start();
+        while last.elapsed() < SETTLED {
+            interrupt::check()?;
+            if self.step()? {
+                last = Stopwatch::start();
+            }
+        }
+        Ok(self.received)
+    }
+
     fn take_messages(&mut self) -> Result<bool> {
         let found = self.side.cq.poll(&mut self.completions);
         let mut rest = &self.completions[..found];
         while let Some(first) = rest.first() {
             let same = rest.iter().take_while(|one| one.qp_num == first.qp_num).count();
             let (run, after) = rest.split_at(same);
-            answer(&self.side, &mut self.part, &self.receives, run)?;
+            self.received += answer(&self.side, &mut self.part, &self.receives, run)?;
             rest = after;
         }
         Ok(found > 0)
@@ -98,7 +119,8 @@ impl Responder {
 }
 
 /// Handles completions of one queue pair: posts as many receives again, and sends as many answers as the part wants.
-fn answer(side: &Side, part: &mut Part, receives: &[Vec<RecvWr>], run: &[Completion]) -> Result<()> {
+/// Returns the messages among them.
+fn answer(side: &Side, part: &mut Part, receives: &[Vec<RecvWr>], run: &[Completion]) -> Result<u64> {
     let mut received = 0;
     for completion in run {
         let completion = checked(&side.ctx, completion)?;
@@ -106,18 +128,18 @@ fn answer(side: &Side, part: &mut Part, receives: &[Vec<RecvWr>], run: &[Complet
     }
     let index = run.first().and_then(|one| side.index_of(one.qp_num));
     let index = index.ok_or_else(|| Failure::new("a completion names a queue pair that is not ours"))?;
-    side.qps[index].post_recv(&receives[index][..received])?;
+    side.post_recv(index, &receives[index][..received])?;
     if let Part::Echo { answer, sent } = part {
         for _ in 0..received {
             *sent += 1;
             side.qps[index].post_send(std::slice::from_ref(&answer[usize::from(*sent % 32 == 0)]))?;
         }
     }
-    Ok(())
+    Ok(received as u64)
 }
 
 /// The answer, without and with a completion.
 fn echo(side: &Side, size: u32) -> Part {
-    let send = SendWr::send(0, side.outgoing(0, size));
+    let send = side.send(0, size);
     Part::Echo { answer: [send.clone(), send.signaled()], sent: 0 }
 }

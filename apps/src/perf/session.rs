@@ -7,9 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use uroce::{Context, Drive, Mtu};
+use uroce::{Drive, Mtu};
 
 use super::args::PerfArgs;
+use super::connection::Connection;
 use super::measure;
 use super::other::Elsewhere;
 use super::plan::{Plan, Test};
@@ -18,13 +19,13 @@ use super::responder::Responder;
 use super::side::{Card, Side};
 use crate::clock::Stopwatch;
 use crate::control::Control;
-use crate::device;
+use crate::device::{self, Device};
 use crate::error::{Failure, Result};
 use crate::idle::Idle;
 use crate::{interrupt, out, tcp};
 
 /// Of the exchange described here.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Turns of the server's loop between two looks at the control connection.
 const TURNS: u32 = 4096;
 /// The same of a server that has nothing to do itself.
@@ -44,6 +45,11 @@ pub(crate) enum Message {
         size: u32,
     },
     Ready,
+    /// How many messages of this round have come.
+    Count,
+    Counted {
+        messages: u64,
+    },
     /// From the client, every now and then: a cut cable closes no connection.
     Alive,
     Done {
@@ -56,6 +62,8 @@ pub(crate) enum Message {
 pub(crate) struct Hello {
     version: u32,
     test: Test,
+    connection: Connection,
+    srq: bool,
     /// The largest message.
     size: u32,
     /// Path MTU in bytes: the client's proposal, the server's decision.
@@ -87,8 +95,9 @@ pub(crate) fn client(args: &PerfArgs, plan: &Plan, host: &str) -> Result<Vec<Rep
         Message::Hello(hello) => hello,
         other => return Err(other.unexpected()),
     };
-    let plan = Plan { mtu: Some(agreed(plan, &theirs)?), ..plan.clone() };
+    let plan = plan.with_mtu(agreed(plan, &theirs)?)?;
     let near = near.connect(&plan, &theirs.card)?;
+    ctx.show(&near.qps);
     let mut other = Elsewhere::new(control);
     let reports = measure(args, &plan, &near, &theirs.card, &mut other)?;
     other.control().send(&Message::Done { reports: reports.clone() })?;
@@ -125,10 +134,12 @@ fn accept(port: u16, plan: &Plan) -> Result<(Control, SocketAddr)> {
 }
 
 /// The responder, connected, and what the client has to know of it.
-fn prepare(ctx: &Context, plan: &Plan, hello: &Hello) -> Result<(Responder, Card)> {
+fn prepare(ctx: &Device, plan: &Plan, hello: &Hello) -> Result<(Responder, Card)> {
     let far = Side::prepare(ctx, plan)?;
     let card = far.card();
-    Ok((Responder::new(plan, far.connect(plan, &hello.card)?, &hello.card)?, card))
+    let far = far.connect(plan, &hello.card)?;
+    ctx.show(&far.qps);
+    Ok((Responder::new(plan, far, &hello.card)?, card))
 }
 
 fn refuse<T>(control: &mut Control, peer: IpAddr, reason: String) -> Result<T> {
@@ -142,6 +153,8 @@ impl Hello {
         Self {
             version: VERSION,
             test: plan.test,
+            connection: plan.connection,
+            srq: plan.srq,
             size: plan.largest(),
             mtu: mtu.bytes(),
             qps: plan.qps,
@@ -162,6 +175,13 @@ fn agree(plan: &Plan, mtu: Mtu, hello: &Hello) -> Result<Plan, String> {
         return Err(format!(
             "the server runs `uroce {ours}`, the client `uroce {theirs}`: run the same at both ends"
         ));
+    }
+    if (hello.connection, hello.srq) != (plan.connection, plan.srq) {
+        let option = |connection: Connection, srq| {
+            format!("-c {}{}", connection.name(), if srq { " --use-srq" } else { "" })
+        };
+        let (ours, theirs) = (option(plan.connection, plan.srq), option(hello.connection, hello.srq));
+        return Err(format!("the server was told {ours}, the client {theirs}: give the same at both ends"));
     }
     let theirs = Mtu::from_bytes(hello.mtu).ok_or("the client names a path MTU that does not exist")?;
     if plan.mtu.is_some_and(|asked| asked > theirs) {
@@ -216,6 +236,7 @@ fn serve(mut control: Control, plan: &Plan, mut responder: Responder) -> Result<
                 responder.begin(size)?;
                 control.send(&Message::Ready)?;
             }
+            Some(Message::Count) => control.send(&Message::Counted { messages: responder.settle()? })?,
             Some(Message::Alive) => {}
             Some(Message::Done { reports }) => return Ok(reports),
             Some(other) => return Err(other.unexpected()),

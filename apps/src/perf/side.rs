@@ -2,12 +2,15 @@
 //!
 //! The region holds two slots for each queue pair: what it sends from, and what its peer sends to.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use uroce::{
-    Access, CompletionQueue, ConnectionParams, Context, Endpoint, MemoryRegion, PreparedQueuePair, QpType,
-    QueuePair, RecvWr, RemoteMr, Sge,
+    Access, AddressHandle, AddressVector, CompletionQueue, ConnectionParams, Context, Endpoint, MemoryRegion,
+    PreparedQueuePair, ProtectionDomain, QueuePair, RecvWr, RemoteMr, SendWr, Sge, SharedReceiveQueue, SrqAttr,
 };
 
+use super::connection::Connection;
 use super::plan::Plan;
 use crate::device;
 use crate::error::{Failure, Result};
@@ -18,24 +21,30 @@ pub(crate) const INLINE: u32 = 64;
 const ALIGNMENT: usize = 64;
 /// READ and atomic operations outstanding, as perftest asks of most devices.
 const RD_ATOMIC: u8 = 16;
+/// The Q_Key of datagrams between the two ends; that of perftest and of the pingpong programs.
+const QKEY: u32 = 0x1111_1111;
 
 /// A connected end.
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) ctx: Context,
     pub(crate) cq: CompletionQueue,
-    pub(crate) qps: Vec<QueuePair>,
+    pub(crate) qps: Vec<Arc<QueuePair>>,
     pub(crate) memory: MemoryRegion,
+    srq: Option<SharedReceiveQueue>,
+    /// Where datagrams go, for each queue pair; empty if they have peers of their own.
+    ways: Vec<(AddressHandle, Endpoint)>,
     slot: usize,
 }
 
 /// An end before it knows its peer.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    ctx: Context,
+    pd: ProtectionDomain,
     cq: CompletionQueue,
     qps: Vec<PreparedQueuePair>,
     memory: MemoryRegion,
+    srq: Option<SharedReceiveQueue>,
     slot: usize,
 }
 
@@ -55,15 +64,21 @@ impl Side {
     /// Everything that an end needs before it is connected.
     pub(crate) fn prepare(ctx: &Context, plan: &Plan) -> Result<Prepared> {
         let (pd, cq) = (ctx.alloc_pd()?, ctx.create_cq(plan.entries()).build()?);
-        let slot = (plan.largest() as usize).next_multiple_of(ALIGNMENT);
+        let slot = (plan.connection.headroom() + plan.largest() as usize).next_multiple_of(ALIGNMENT);
         let remote = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let memory = pd.alloc_mr(slot * 2 * plan.qps as usize, Access::LOCAL_WRITE | remote)?;
+        let attr = SrqAttr { max_wr: plan.rx_depth, ..SrqAttr::default() };
+        let srq = plan.srq.then(|| pd.create_srq(attr)).transpose()?;
         let build = |_| {
-            let qp = pd.create_qp(QpType::Rc, &cq, &cq).max_send_wr(plan.tx_depth).max_recv_wr(plan.rx_depth);
-            qp.max_inline_data(INLINE).access(remote).build()
+            let qp = pd.create_qp(plan.connection.qp_type(), &cq, &cq).max_send_wr(plan.tx_depth);
+            let qp = qp.max_recv_wr(plan.rx_depth).max_inline_data(INLINE).access(remote).qkey(QKEY);
+            match &srq {
+                Some(srq) => qp.srq(srq).build(),
+                None => qp.build(),
+            }
         };
         let qps = (0..plan.qps).map(build).collect::<Result<Vec<_>, _>>()?;
-        Ok(Prepared { ctx: ctx.clone(), cq, qps, memory, slot })
+        Ok(Prepared { pd, cq, qps, memory, srq, slot })
     }
 
     /// What queue pair `index` sends from.
@@ -88,6 +103,32 @@ impl Side {
         RecvWr::new(index as u64, self.memory.sge(start..start + self.slot))
     }
 
+    /// A message from queue pair `index` to its peer.
+    pub(crate) fn send(&self, index: usize, size: u32) -> SendWr {
+        let send = SendWr::send(0, self.outgoing(index, size));
+        match self.ways.get(index) {
+            Some((way, peer)) => send.to(way, peer.qpn, QKEY),
+            None => send,
+        }
+    }
+
+    /// Posts receives that queue pair `index` has taken again.
+    pub(crate) fn post_recv(&self, index: usize, requests: &[RecvWr]) -> Result<()> {
+        match &self.srq {
+            Some(srq) => Ok(srq.post_recv(requests)?),
+            None => Ok(self.qps[index].post_recv(requests)?),
+        }
+    }
+
+    /// Posts all receives, if the test needs any.
+    fn fill(&self, plan: &Plan) -> Result<()> {
+        let queues = if self.srq.is_some() { 1 } else { self.qps.len() };
+        let queues = if plan.test.receives() { queues } else { 0 };
+        (0..queues).try_for_each(|index| {
+            self.post_recv(index, &vec![self.receive(index); plan.rx_depth as usize])
+        })
+    }
+
     /// Which of the queue pairs has this number.
     pub(crate) fn index_of(&self, qpn: uroce::Qpn) -> Option<usize> {
         self.qps.iter().position(|qp| qp.qpn() == qpn)
@@ -102,25 +143,29 @@ impl Prepared {
         Card { endpoints, addr, len, rkey, slot: self.slot as u64 }
     }
 
-    /// Connects every queue pair to its peer. Receives are posted first, if the test needs any.
+    /// Connects every queue pair to its peer, and posts the receives: the peer sends only when it is told to.
     pub(crate) fn connect(self, plan: &Plan, peer: &Card) -> Result<Side> {
         let endpoints = peer.endpoints()?;
-        endpoints.iter().try_for_each(|endpoint| device::check_family(self.ctx.gid(), endpoint.gid))?;
+        let ctx = self.pd.context().clone();
+        endpoints.iter().try_for_each(|endpoint| device::check_family(ctx.gid(), endpoint.gid))?;
         if endpoints.len() != self.qps.len() {
             return Err(Failure::new(
                 "the peer has another number of queue pairs: give the same -q at both ends",
             ));
         }
-        let Self { ctx, cq, qps, memory, slot } = self;
-        let mut side = Side { ctx, cq, qps: Vec::new(), memory, slot };
+        let Self { pd, cq, qps, memory, srq, slot } = self;
+        let mut side = Side { ctx, cq, qps: Vec::new(), memory, srq, ways: Vec::new(), slot };
         for (qp, endpoint) in qps.into_iter().zip(endpoints) {
-            if plan.test.receives() {
-                let receive = side.receive(side.qps.len());
-                qp.post_recv(&vec![receive; plan.rx_depth as usize])?;
-            }
-            side.qps.push(qp.params(params(plan)).connect(endpoint)?);
+            let qp = match plan.connection {
+                Connection::Ud => {
+                    side.ways.push((pd.create_ah(&AddressVector::new(endpoint.gid))?, endpoint));
+                    qp.activate(QKEY)?
+                }
+                Connection::Rc | Connection::Uc => qp.params(params(plan)).connect(endpoint)?,
+            };
+            side.qps.push(Arc::new(qp));
         }
-        Ok(side)
+        side.fill(plan).map(|()| side)
     }
 }
 

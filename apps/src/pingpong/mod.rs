@@ -1,15 +1,14 @@
-//! `uroce pingpong`: messages there and back, with the exchange, the options and the output of `ibv_rc_pingpong`, so
-//! that either can be at the other end.
+//! `uroce pingpong`: messages there and back, with the exchange, the options and the output of `ibv_rc_pingpong`,
+//! `ibv_uc_pingpong`, `ibv_ud_pingpong` and `ibv_srq_pingpong`, so that each can be at the other end.
 
 mod exchange;
+mod link;
 mod run;
+mod service;
 
 use clap::Args;
 use serde::Serialize;
-use uroce::{
-    Access, CompletionQueue, ConnectionParams, Context, Drive, Endpoint, Gid, MemoryRegion, Mtu,
-    PreparedQueuePair, QpType, QueuePair,
-};
+use uroce::{Context, Drive, Endpoint, Gid, MemoryRegion, Mtu};
 
 use crate::cli::{self, DeviceArgs};
 use crate::device;
@@ -17,14 +16,18 @@ use crate::error::{Failure, Result};
 use crate::out;
 use crate::stats::{gbps, rounded};
 use exchange::Exchange;
+use link::{Linked, Prepared};
 use run::{Outcome, Run};
+use service::{SLOTS, Service};
 
 const AFTER_HELP: &str = "\
 Examples:
   uroce pingpong eth0                   the server; on the client `ibv_rc_pingpong -g 1 192.0.2.1`
   uroce pingpong eth0 192.0.2.1 -c      the client of `ibv_rc_pingpong -g 1 -c` on 192.0.2.1
+  uroce pingpong eth0 --ud -s 1024      the server of `ibv_ud_pingpong -g 1 -s 1024 192.0.2.1`
+  uroce pingpong eth0 --srq -q 4        the server of `ibv_srq_pingpong -g 1 -q 4 192.0.2.1`
 
-Give -s, -m and -n alike at both ends; they are not exchanged. ibv_rc_pingpong needs -g on RoCE.";
+Give -s, -m, -n and -q alike at both ends; they are not exchanged. The programs of rdma-core need -g on RoCE.";
 
 /// What every byte is before a run; ours and theirs alike.
 const FILL: u8 = 0x7b;
@@ -37,19 +40,31 @@ pub(crate) struct PingpongArgs {
     iface: String,
     /// The server to connect to; without it, be the server
     host: Option<String>,
+    /// Unreliable connection, as ibv_uc_pingpong
+    #[arg(long, group = "service")]
+    uc: bool,
+    /// Unreliable datagrams, as ibv_ud_pingpong
+    #[arg(long, group = "service")]
+    ud: bool,
+    /// Reliable connections that share their receives, as ibv_srq_pingpong
+    #[arg(long, group = "service")]
+    srq: bool,
+    /// Number of queue pairs; --srq only [default: 16]
+    #[arg(short = 'q', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..SLOTS as i64))]
+    num_qp: Option<u32>,
     /// TCP port for the exchange
     #[arg(short, long, default_value_t = 18515, value_name = "PORT")]
     port: u16,
-    /// Message size
-    #[arg(short, long, default_value = "4096", value_parser = cli::size, value_name = "BYTES")]
-    size: u32,
-    /// Path MTU
-    #[arg(short, long, default_value = "1024", value_parser = cli::mtu, value_name = "BYTES")]
-    mtu: Mtu,
+    /// Message size [default: 4096; 2048 with --ud, which is bounded by the path MTU]
+    #[arg(short, long, value_parser = cli::size, value_name = "BYTES")]
+    size: Option<u32>,
+    /// Path MTU; not with --ud [default: 1024]
+    #[arg(short, long, value_parser = cli::mtu, value_name = "BYTES", conflicts_with = "ud")]
+    mtu: Option<Mtu>,
     /// Receives posted at a time
     #[arg(short, long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8192))]
     rx_depth: u32,
-    /// Exchanges
+    /// Exchanges, over all queue pairs
     #[arg(short = 'n', long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iters: u64,
     /// Sleep until completions come instead of polling
@@ -65,91 +80,116 @@ pub(crate) struct PingpongArgs {
     json: bool,
 }
 
+impl PingpongArgs {
+    const fn service(&self) -> Service {
+        match (self.uc, self.ud, self.srq) {
+            (true, _, _) => Service::Uc,
+            (_, true, _) => Service::Ud,
+            (_, _, true) => Service::Srq,
+            _ => Service::Rc,
+        }
+    }
+
+    fn size(&self) -> u32 {
+        self.size.unwrap_or(self.service().default_size())
+    }
+
+    fn qps(&self) -> u32 {
+        self.num_qp.unwrap_or(self.service().default_qps())
+    }
+
+    /// The path MTU of connections; datagrams have that of the port.
+    fn path_mtu(&self) -> Option<Mtu> {
+        (!self.ud).then(|| self.mtu.unwrap_or(Mtu::B1024))
+    }
+
+    /// Refuses what clap cannot.
+    fn check(&self) -> Result<()> {
+        if self.num_qp.is_some() && !self.srq {
+            return Err(Failure::usage("only --srq has a number of queue pairs: leave -q away"));
+        }
+        if self.qps() > self.rx_depth {
+            let (qps, depth) = (self.qps(), self.rx_depth);
+            return Err(Failure::usage(format!(
+                "{depth} receives are too few for {qps} queue pairs: each needs one; more with -r, or fewer with -q"
+            )));
+        }
+        Ok(())
+    }
+}
+
 /// Runs it.
 pub(crate) fn main(args: &PingpongArgs) -> Result<()> {
+    args.check()?;
     let ctx = device::open(&args.iface, &args.device, Drive::Inline)?;
-    device::path_mtu(&ctx, Some(args.mtu))?;
+    let mtu = device::path_mtu(&ctx, args.path_mtu())?;
+    check_datagram(args, &ctx)?;
     let prepared = Prepared::new(&ctx, args)?;
-    let ours = prepared.qp.endpoint();
-    show(args, "local", &ours)?;
-    let (qp, exchanged) = match &args.host {
-        Some(host) => as_client(prepared.qp, &ours, args, host)?,
-        None => as_server(prepared.qp, &ours, args)?,
+    let ours = prepared.endpoints();
+    ours.iter().try_for_each(|endpoint| show(args, "local", endpoint))?;
+    let (link, theirs) = match &args.host {
+        Some(host) => as_client(prepared, &ours, args, host)?,
+        None => as_server(prepared, &ours, args)?,
     };
-    show(args, "remote", &exchanged)?;
-    let outcome = Run::new(args, &qp, &prepared.cq, &prepared.memory).run()?;
-    print(args, &outcome)?;
-    check_pages(args, &prepared.memory)
+    ctx.show(&link.qps);
+    theirs.iter().try_for_each(|endpoint| show(args, "remote", endpoint))?;
+    let outcome = Run::new(args, &link).run()?;
+    print(args, mtu, &outcome)?;
+    check_pages(args, &link.memory)
 }
 
-/// Everything before the peer is known. Receives are posted, so that its first message finds one.
-struct Prepared {
-    qp: PreparedQueuePair,
-    cq: CompletionQueue,
-    memory: MemoryRegion,
-}
-
-impl Prepared {
-    fn new(ctx: &Context, args: &PingpongArgs) -> Result<Self> {
-        let (pd, cq) = (ctx.alloc_pd()?, ctx.create_cq(args.rx_depth + 1).build()?);
-        let memory = pd.alloc_mr_from(&vec![FILL; args.size as usize], Access::LOCAL_WRITE)?;
-        let qp = pd.create_qp(QpType::Rc, &cq, &cq).max_send_wr(1).max_recv_wr(args.rx_depth);
-        let qp = qp.build()?.params(params(args));
-        qp.post_recv(&run::receives(&memory, args.rx_depth))?;
-        Ok(Self { qp, cq, memory })
+/// A datagram is one packet.
+fn check_datagram(args: &PingpongArgs, ctx: &Context) -> Result<()> {
+    let (size, mtu) = (args.size(), ctx.active_mtu().bytes());
+    if !args.ud || size as usize <= mtu {
+        return Ok(());
     }
-}
-
-/// As the other program has them: rnr_retry 7 waits for ever.
-fn params(args: &PingpongArgs) -> ConnectionParams {
-    ConnectionParams {
-        path_mtu: Some(args.mtu),
-        timeout: 14,
-        retry_cnt: 7,
-        rnr_retry: 7,
-        min_rnr_timer: 12,
-        max_rd_atomic: 1,
-        max_dest_rd_atomic: 1,
-        hop_limit: 64,
-        ..ConnectionParams::default()
-    }
+    Err(Failure::new(format!(
+        "{size} bytes do not fit a datagram: {} carries path MTU {mtu}; use `-s {mtu}` at both ends",
+        args.iface
+    )))
 }
 
 /// Connects after both have spoken.
 fn as_client(
-    qp: PreparedQueuePair,
-    ours: &Endpoint,
+    prepared: Prepared,
+    ours: &[Endpoint],
     args: &PingpongArgs,
     host: &str,
-) -> Result<(QueuePair, Endpoint)> {
-    let mut exchange = Exchange::connect(host, args.port)?;
+) -> Result<(Linked, Vec<Endpoint>)> {
+    let mut exchange = Exchange::connect(host, args.port, args.service())?;
     exchange.tell(ours)?;
-    let theirs = exchange.hear()?;
+    let theirs = exchange.hear(ours.len())?;
     exchange.done()?;
-    Ok((qp.connect(reachable(ours, theirs)?)?, theirs))
+    check_reachable(args, ours, &theirs)?;
+    Ok((prepared.connect(args, &theirs)?, theirs))
 }
 
 /// Connects before it answers, so that the client's first message arrives at a queue pair that is ready.
-fn as_server(qp: PreparedQueuePair, ours: &Endpoint, args: &PingpongArgs) -> Result<(QueuePair, Endpoint)> {
-    let mut exchange = Exchange::accept(args.port)?;
-    let theirs = exchange.hear()?;
-    let qp = qp.connect(reachable(ours, theirs)?)?;
+fn as_server(prepared: Prepared, ours: &[Endpoint], args: &PingpongArgs) -> Result<(Linked, Vec<Endpoint>)> {
+    let mut exchange = Exchange::accept(args.port, args.service())?;
+    let theirs = exchange.hear(ours.len())?;
+    check_reachable(args, ours, &theirs)?;
+    let link = prepared.connect(args, &theirs)?;
     exchange.tell(ours)?;
     exchange.hear_done()?;
-    Ok((qp, theirs))
+    Ok((link, theirs))
 }
 
-fn reachable(ours: &Endpoint, peer: Endpoint) -> Result<Endpoint> {
-    check_gid(peer.gid)?;
-    device::check_family(ours.gid, peer.gid).map(|()| peer)
+fn check_reachable(args: &PingpongArgs, ours: &[Endpoint], theirs: &[Endpoint]) -> Result<()> {
+    ours.iter().zip(theirs).try_for_each(|(ours, peer)| {
+        check_gid(args.service(), peer.gid)?;
+        device::check_family(ours.gid, peer.gid)
+    })
 }
 
-fn check_gid(gid: Gid) -> Result<()> {
+fn check_gid(service: Service, gid: Gid) -> Result<()> {
     if gid.bytes() == [0; 16] {
-        return Err(Failure::new(
-            "the peer sent no GID, without which RoCE cannot reach it: start ibv_rc_pingpong there with `-g INDEX`, \
-             the index of a RoCE v2 entry that `ibv_devinfo -v` shows",
-        ));
+        return Err(Failure::new(format!(
+            "the peer sent no GID, without which RoCE cannot reach it: start {} there with `-g INDEX`, the index of a \
+             RoCE v2 entry that `ibv_devinfo -v` shows",
+            service.program()
+        )));
     }
     Ok(())
 }
@@ -171,6 +211,9 @@ fn address_line(whose: &str, endpoint: &Endpoint) -> String {
 /// The figures of a run.
 #[derive(Serialize)]
 struct Figures {
+    connection: &'static str,
+    srq: bool,
+    qps: u32,
     bytes: u64,
     iterations: u64,
     size: u32,
@@ -180,17 +223,20 @@ struct Figures {
     usec_per_iteration: f64,
 }
 
-fn print(args: &PingpongArgs, outcome: &Outcome) -> Result<()> {
+fn print(args: &PingpongArgs, mtu: Mtu, outcome: &Outcome) -> Result<()> {
     let (seconds, iterations) = (outcome.seconds, args.iters);
-    let bytes = u64::from(args.size) * iterations * 2;
+    let bytes = u64::from(args.size()) * iterations * 2;
     let usec = seconds * 1e6 / iterations as f64;
     let rate = gbps(bytes, seconds);
     if args.json {
         return out::json(&Figures {
+            connection: args.service().connection(),
+            srq: args.srq,
+            qps: args.qps(),
             bytes,
             iterations,
-            size: args.size,
-            mtu: args.mtu.bytes(),
+            size: args.size(),
+            mtu: mtu.bytes(),
             seconds: rounded(seconds),
             gbps: rounded(rate),
             usec_per_iteration: rounded(usec),
@@ -205,7 +251,7 @@ fn check_pages(args: &PingpongArgs, memory: &MemoryRegion) -> Result<()> {
     if !args.chk || args.host.is_some() {
         return Ok(());
     }
-    let wrong = run::wrong_pages(&memory.to_vec(..)?);
+    let wrong = run::wrong_pages(&memory.to_vec(args.service().headroom()..)?);
     match wrong.first() {
         None => Ok(()),
         Some(first) => Err(Failure::new(format!(
@@ -230,6 +276,6 @@ mod tests {
 
     #[test]
     fn a_peer_without_a_gid_is_told_what_to_do() {
-        assert!(check_gid(Gid::from_bytes([0; 16])).unwrap_err().to_string().contains("-g INDEX"));
+        assert!(check_gid(Service::Ud, Gid::from_bytes([0; 16])).unwrap_err().to_string().contains("ibv_ud_pingpong there with `-g INDEX`"));
     }
 }

@@ -1,6 +1,7 @@
 //! The calls, one method each.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -8,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::types::{Created, Data, Done};
 use super::{
-    Agent, AgentError, Attributes, Capacity, Device, Handle, Hello, ProgramState, QueuePair, Region,
-    SendRequest, Sge, Window, WorkCompletion, hex,
+    Agent, AgentError, Attributes, Bind, Device, Handle, Hello, NewQueuePair, Path, ProgramState, QueuePair,
+    Region, SendRequest, Sge, Window, WorkCompletion, hex,
 };
 
 /// For calls that wait for nothing.
@@ -96,18 +97,55 @@ impl Agent {
         self.call("alloc_mw", json!({ "pd": pd, "type": kind }), NOW)
     }
 
-    /// A reliable connected queue pair.
-    pub fn create_qp(
-        &mut self,
-        pd: Handle,
-        send_cq: Handle,
-        recv_cq: Handle,
-        cap: Capacity,
-        sig_all: bool,
-    ) -> Result<QueuePair, AgentError> {
-        let args =
-            json!({ "pd": pd, "send_cq": send_cq, "recv_cq": recv_cq, "cap": cap, "sig_all": sig_all });
-        self.call("create_qp", args, NOW)
+    /// Binds a window of type 1 through a queue pair; returns the key it answers to from then on.
+    pub fn bind_mw(&mut self, qp: &QueuePair, wr_id: u64, bind: &Bind) -> Result<u32, AgentError> {
+        #[derive(Deserialize)]
+        struct Bound {
+            rkey: u32,
+        }
+        let mut args = json!({ "qp": qp.handle, "wr_id": wr_id });
+        merge(&mut args, json!(bind));
+        Ok(self.call::<Bound>("bind_mw", args, NOW)?.rkey)
+    }
+
+    /// A queue pair.
+    pub fn create_qp(&mut self, new: &NewQueuePair) -> Result<QueuePair, AgentError> {
+        self.call("create_qp", json!(new), NOW)
+    }
+
+    /// A shared receive queue.
+    pub fn create_srq(&mut self, pd: Handle, max_wr: u32, max_sge: u32) -> Result<Handle, AgentError> {
+        self.created("create_srq", json!({ "pd": pd, "max_wr": max_wr, "max_sge": max_sge }))
+    }
+
+    /// Posts a receive to a shared receive queue.
+    pub fn post_srq_recv(&mut self, srq: Handle, wr_id: u64, sges: &[Sge]) -> Result<(), AgentError> {
+        self.done("post_srq_recv", json!({ "srq": srq, "wr_id": wr_id, "sges": sges }))
+    }
+
+    /// Asks for an event when a shared receive queue holds fewer receives than this.
+    pub fn arm_srq(&mut self, srq: Handle, limit: u32) -> Result<(), AgentError> {
+        self.done("arm_srq", json!({ "srq": srq, "limit": limit }))
+    }
+
+    /// An address handle: a way for datagrams.
+    pub fn create_ah(&mut self, pd: Handle, path: &Path) -> Result<Handle, AgentError> {
+        self.created("create_ah", json!({ "pd": pd, "path": path }))
+    }
+
+    /// Puts a queue pair into a multicast group, and the guest's interface with it, until the handle is closed.
+    pub fn attach(&mut self, qp: &QueuePair, group: Ipv6Addr) -> Result<Handle, AgentError> {
+        self.created("attach", json!({ "qp": qp.handle, "group": group }))
+    }
+
+    /// The next asynchronous event of this connection's device, as its `ibv_event_type`; nothing after the time.
+    pub fn async_event(&mut self, timeout: Duration) -> Result<Option<u32>, AgentError> {
+        #[derive(Deserialize)]
+        struct Found {
+            event: Option<u32>,
+        }
+        let args = json!({ "timeout_ms": milliseconds(timeout) });
+        Ok(self.call::<Found>("async_event", args, timeout)?.event)
     }
 
     /// Changes the attributes that are set.
@@ -127,15 +165,11 @@ impl Agent {
         self.done("post_recv", json!({ "qp": qp.handle, "wr_id": wr_id, "sges": sges }))
     }
 
-    /// Posts a send; for BIND MW returns the key the window will answer to.
-    pub fn post_send(&mut self, qp: &QueuePair, request: &SendRequest) -> Result<Option<u32>, AgentError> {
-        #[derive(Deserialize)]
-        struct Posted {
-            rkey: Option<u32>,
-        }
+    /// Posts a send.
+    pub fn post_send(&mut self, qp: &QueuePair, request: &SendRequest) -> Result<(), AgentError> {
         let mut args = json!({ "qp": qp.handle });
         merge(&mut args, json!(request));
-        Ok(self.call::<Posted>("post_send", args, NOW)?.rkey)
+        self.done("post_send", args)
     }
 
     /// Waits until `count` completions have come or the time is over; returns what came.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub use types::*;
 
 /// Version of the protocol this client speaks.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longest time the agent may take to answer, beyond the waiting a call asks for: the guest is emulated and slow.
 const PATIENCE: Duration = Duration::from_secs(60);

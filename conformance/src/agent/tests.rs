@@ -6,7 +6,7 @@ use std::thread;
 
 use super::{Agent, AgentError};
 
-const HELLO: &str = r#"{"id":1,"ok":{"version":1,"kernel":"6.12","rdma_core":"44.0"}}"#;
+const HELLO: &str = r#"{"id":1,"ok":{"version":2,"kernel":"6.12","rdma_core":"44.0"}}"#;
 
 /// An agent that answers one connection with the given lines.
 fn agent(lines: &'static [&'static str]) -> SocketAddr {
@@ -31,7 +31,7 @@ fn handles_are_read_from_replies() {
 
 #[test]
 fn another_version_is_refused() {
-    let hello = r#"{"id":1,"ok":{"version":2,"kernel":"","rdma_core":""}}"#;
+    let hello = r#"{"id":1,"ok":{"version":1,"kernel":"","rdma_core":""}}"#;
     let error = Agent::connect(agent(Box::leak(Box::new([hello])))).unwrap_err();
     assert!(matches!(error, AgentError::Protocol(_)), "{error}");
 }

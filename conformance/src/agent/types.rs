@@ -129,6 +129,24 @@ impl Default for Capacity {
     }
 }
 
+/// What a queue pair is made of.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct NewQueuePair {
+    /// Its protection domain.
+    pub pd: Handle,
+    /// Where sends complete.
+    pub send_cq: Handle,
+    /// Where receives complete.
+    pub recv_cq: Handle,
+    /// Sizes.
+    pub cap: Capacity,
+    /// `ibv_qp_type`.
+    pub qp_type: u8,
+    /// Where it takes receives from, if not from a queue of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub srq: Option<Handle>,
+}
+
 /// Where packets of a queue pair go; always with a global route.
 #[derive(Clone, Debug, Serialize)]
 pub struct Path {
@@ -142,6 +160,13 @@ pub struct Path {
     pub traffic_class: u8,
     /// IPv6 flow label.
     pub flow_label: u32,
+}
+
+impl Path {
+    /// The way from an entry of the GID table to a peer, unmarked.
+    pub const fn new(dgid: Ipv6Addr, sgid_index: u8) -> Self {
+        Self { dgid, sgid_index, hop_limit: 64, traffic_class: 0, flow_label: 0 }
+    }
 }
 
 /// Attributes of a queue pair to change: those that are set, named as in `ibv_qp_attr`.
@@ -211,6 +236,9 @@ pub struct Remote {
 pub struct Bind {
     /// The window.
     pub mw: Handle,
+    /// The key it is to answer to; a window of type 1 chooses it by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rkey: Option<u32>,
     /// The region it opens a part of.
     pub mr: Handle,
     /// Address of its first byte.
@@ -219,6 +247,28 @@ pub struct Bind {
     pub length: u64,
     /// What peers may do through it.
     pub access: u32,
+}
+
+/// What a FLUSH covers.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Flushed {
+    /// Bytes from the remote address on.
+    pub length: u32,
+    /// 1: until everybody sees them; 2: until they survive a loss of power.
+    pub placement: u8,
+    /// 0: the range; 1: the whole region.
+    pub selectivity: u8,
+}
+
+/// Who gets a datagram.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Datagram {
+    /// Address handle of the way there.
+    pub ah: Handle,
+    /// Number of the queue pair there.
+    pub qp_num: u32,
+    /// Its Q_Key.
+    pub qkey: u32,
 }
 
 /// A send work request. What its operation does not use is left at its default.
@@ -249,6 +299,12 @@ pub struct SendRequest {
     /// The eight bytes of an ATOMIC WRITE, as hexadecimal text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// What to flush.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed: Option<Flushed>,
+    /// Who gets it, on a datagram queue pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagram: Option<Datagram>,
 }
 
 /// A work completion.

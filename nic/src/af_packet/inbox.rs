@@ -34,7 +34,14 @@ pub(super) struct Inbox {
 impl Inbox {
     pub(super) fn new(max_frame: usize) -> Self {
         let buffers = [(); BATCH].map(|()| vec![0; BUFFER].into());
-        Self { buffers, received: [Received::default(); BATCH], left: 0..0, split: None, max_frame, peers: Peers::new() }
+        Self {
+            buffers,
+            received: [Received::default(); BATCH],
+            left: 0..0,
+            split: None,
+            max_frame,
+            peers: Peers::new(),
+        }
     }
 
     /// Reads what is there, once everything was shown; answers whether there may be more.

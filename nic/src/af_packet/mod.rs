@@ -1,13 +1,14 @@
 //! Frames through an AF_PACKET socket: slower than AF_XDP, on any interface and any kernel.
 //!
 //! The kernel gives us a copy of each frame and goes on with its own. So that it does not answer our peers with
-//! "port unreachable", a UDP socket that discards everything is bound to port 4791 of each address.
+//! "port unreachable", a UDP socket that discards everything is bound to port 4791 of each address. Where a BPF program
+//! can be had (Linux 6.6, feature `af-xdp`), it ends the kernel's copies before they cost a route and a lookup.
 //!
 //! Consecutive frames of one flow go to the kernel as one of up to 64 KiB, where it takes such frames (Linux 6.2) and
 //! the peer is known to take them (module `peers`). It passes through the kernel, and through a veth pair, whole, for
 //! little more than the cost of one; on other interfaces the kernel or the interface makes the frames of it that it
-//! holds. What arrives whole is taken apart here. Either way the frames that are shown are those that were sent, but for
-//! the UDP checksum, which nobody reads.
+//! holds. What arrives whole is taken apart here. Either way the frames that are shown are those that were sent, but
+//! for the UDP checksum, which nobody reads.
 
 mod filter;
 mod headers;
@@ -48,6 +49,9 @@ pub struct AfPacket {
     socket: OwnedFd,
     /// Hold the port of each address as long as we are open.
     _reserved: Vec<UdpSocket>,
+    /// Where there is none, as on an interface that forwards, the sockets above refuse what comes.
+    #[cfg(feature = "af-xdp")]
+    _shield: Option<crate::af_xdp::Shield>,
     inbox: Inbox,
     outbox: Outbox,
     /// The kernel takes frames that hold several.
@@ -74,9 +78,11 @@ impl AfPacket {
         Ok(Self {
             socket,
             _reserved: reserved,
+            #[cfg(feature = "af-xdp")]
+            _shield: raise_shield(&interface),
             inbox: Inbox::new(max_frame),
             outbox: Outbox::new(max_frame),
-            offload: kernel_segments(),
+            offload: probe::segmentation_offload(),
             lost: Cell::new(0),
             stats: NicStats::default(),
         })
@@ -190,9 +196,26 @@ impl Nic for AfPacket {
     }
 }
 
-/// Whether the kernel takes apart frames that hold several datagrams, as it does since Linux 6.2.
-fn kernel_segments() -> bool {
-    probe::kernel_version().is_ok_and(|(major, minor, _)| (major, minor) >= (6, 2))
+#[cfg(feature = "af-xdp")]
+fn raise_shield(interface: &Interface) -> Option<crate::af_xdp::Shield> {
+    if forwards(&interface.name) {
+        return None;
+    }
+    let raised = crate::af_xdp::Shield::raise(interface.index);
+    if let Err(error) = &raised {
+        let name = &interface.name;
+        tracing::debug!(name, %error, "the kernel's network stack goes on with each packet, which takes longer");
+    }
+    raised.ok()
+}
+
+/// Whether packets that the interface receives may be for other hosts.
+#[cfg(feature = "af-xdp")]
+fn forwards(interface: &str) -> bool {
+    ["ipv4", "ipv6"].into_iter().any(|version| {
+        let setting = format!("/proc/sys/net/{version}/conf/{interface}/forwarding");
+        std::fs::read_to_string(setting).is_ok_and(|value| value.trim() != "0")
+    })
 }
 
 fn reserve(address: IpAddr, interface: u32) -> Result<UdpSocket, OpenError> {

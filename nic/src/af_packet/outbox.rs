@@ -35,7 +35,13 @@ impl Outbox {
     pub(super) fn new(max_frame: usize) -> Self {
         let stride = vnet::LEN + max_frame;
         let waiting = VecDeque::with_capacity(SLOTS);
-        Self { slots: vec![0; SLOTS * stride].into(), stride, free: (0..SLOTS).rev().collect(), waiting, bytes: 0 }
+        Self {
+            slots: vec![0; SLOTS * stride].into(),
+            stride,
+            free: (0..SLOTS).rev().collect(),
+            waiting,
+            bytes: 0,
+        }
     }
 
     pub(super) fn max_frame(&self) -> usize {

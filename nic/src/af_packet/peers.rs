@@ -2,8 +2,8 @@
 //!
 //! Not everyone does to whom the kernel hands them whole: an XDP program at the other end of a veth pair sees one long
 //! frame, and nothing that tells how to take it apart. So whoever takes them says so with every frame sent: by a UDP
-//! checksum, which costs nothing as the interface fills it in, nobody checks, and other senders of RoCEv2 leave at zero.
-//! To whom nothing was heard of, or no checksum, frames go one by one.
+//! checksum, which the interface fills in for nothing, nobody checks, and other senders of RoCEv2 leave at zero. To
+//! whom nothing was heard of, or no checksum, frames go one by one.
 
 use super::headers::Address;
 
@@ -36,10 +36,11 @@ impl Peers {
     }
 }
 
-/// Any byte of the address decides.
+/// Any byte of the address decides, and neighbours do not meet.
 fn slot(peer: Address) -> usize {
-    let hash = peer.iter().fold(0_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    (hash >> 16) as usize % SLOTS
+    let address = u128::from_be_bytes(peer);
+    let mixed = (address as u64 ^ (address >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 56) as usize % SLOTS
 }
 
 #[cfg(test)]

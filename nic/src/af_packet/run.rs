@@ -25,7 +25,13 @@ impl Run {
         let first = Headers::of(frame)?;
         let segment = frame.len() - first.len();
         let is_plain = first.following(0, segment).as_bytes() == first.as_bytes();
-        (is_plain && segment > 0).then_some(Self { first, segment, frames: 1, payload: segment, ended: false })
+        (is_plain && segment > 0).then_some(Self {
+            first,
+            segment,
+            frames: 1,
+            payload: segment,
+            ended: false,
+        })
     }
 
     /// Takes the frame in if it continues the run.

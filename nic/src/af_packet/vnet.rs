@@ -17,8 +17,8 @@ const UDP_CHECKSUM: u16 = 6;
 /// The header of a frame that is complete as it stands.
 pub(super) const COMPLETE: [u8; LEN] = [0; LEN];
 
-/// The header (`struct virtio_net_hdr` of the kernel's ABI) of a datagram behind headers of `headers` bytes that end with
-/// that of UDP, whose checksum is begun and to be completed.
+/// The header (`struct virtio_net_hdr` of the kernel's ABI) of a datagram whose UDP checksum is begun and to be
+/// completed, behind headers of `headers` bytes that end with that of UDP.
 pub(super) fn unfinished(headers: usize) -> [u8; LEN] {
     filled(NEEDS_CHECKSUM, NO_SEGMENTS, headers, 0)
 }

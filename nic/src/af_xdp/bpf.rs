@@ -6,8 +6,9 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use libbpf_sys::{
-    BPF_F_XDP_HAS_FRAGS, BPF_MAP_TYPE_XSKMAP, BPF_PROG_TYPE_XDP, BPF_XDP, XDP_FLAGS_DRV_MODE,
-    XDP_FLAGS_SKB_MODE, bpf_insn, bpf_link_create_opts, bpf_prog_load_opts,
+    BPF_F_XDP_HAS_FRAGS, BPF_MAP_TYPE_XSKMAP, BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_XDP, BPF_TCX_INGRESS,
+    BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, bpf_attach_type, bpf_insn, bpf_link_create_opts,
+    bpf_prog_load_opts, bpf_prog_type,
 };
 
 use super::asm::Instruction;
@@ -47,10 +48,19 @@ pub(super) fn insert_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<
 
 /// Loads an XDP program. With `fragments` it may be run on frames that lie in several buffers.
 pub(super) fn load_program(code: &[Instruction], fragments: bool) -> io::Result<OwnedFd> {
+    load(BPF_PROG_TYPE_XDP, code, if fragments { BPF_F_XDP_HAS_FRAGS } else { 0 })
+}
+
+/// Loads a program of traffic control.
+pub(super) fn load_traffic_program(code: &[Instruction]) -> io::Result<OwnedFd> {
+    load(BPF_PROG_TYPE_SCHED_CLS, code, 0)
+}
+
+fn load(kind: bpf_prog_type, code: &[Instruction], flags: u32) -> io::Result<OwnedFd> {
     quiet();
     let mut options = bpf_prog_load_opts {
         sz: size_of::<bpf_prog_load_opts>() as _,
-        prog_flags: if fragments { BPF_F_XDP_HAS_FRAGS } else { 0 },
+        prog_flags: flags,
         ..Default::default()
     };
     // SAFETY: names and code outlive the call, and the count is that of the code. `Instruction` has the size and
@@ -58,7 +68,7 @@ pub(super) fn load_program(code: &[Instruction], fragments: bool) -> io::Result<
     // their size and are otherwise zero but for the flags.
     let fd = unsafe {
         libbpf_sys::bpf_prog_load(
-            BPF_PROG_TYPE_XDP,
+            kind,
             PROGRAM_NAME.as_ptr(),
             LICENSE.as_ptr(),
             code.as_ptr().cast::<bpf_insn>(),
@@ -71,16 +81,23 @@ pub(super) fn load_program(code: &[Instruction], fragments: bool) -> io::Result<
 
 /// Attaches an XDP program to an interface for as long as the returned link is open.
 pub(super) fn attach(program: BorrowedFd<'_>, interface: u32, attach: XdpAttach) -> io::Result<OwnedFd> {
-    let options = bpf_link_create_opts {
-        sz: size_of::<bpf_link_create_opts>() as _,
-        flags: match attach {
-            XdpAttach::Native => XDP_FLAGS_DRV_MODE,
-            XdpAttach::Generic => XDP_FLAGS_SKB_MODE,
-        },
-        ..Default::default()
+    let flags = match attach {
+        XdpAttach::Native => XDP_FLAGS_DRV_MODE,
+        XdpAttach::Generic => XDP_FLAGS_SKB_MODE,
     };
+    link(program, interface, BPF_XDP, flags)
+}
+
+/// Attaches a program of traffic control to what an interface receives, for as long as the returned link is open.
+pub(super) fn attach_to_ingress(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+    link(program, interface, BPF_TCX_INGRESS, 0)
+}
+
+fn link(program: BorrowedFd<'_>, interface: u32, to: bpf_attach_type, flags: u32) -> io::Result<OwnedFd> {
+    let options =
+        bpf_link_create_opts { sz: size_of::<bpf_link_create_opts>() as _, flags, ..Default::default() };
     // SAFETY: the options say their size, are otherwise zero but for the flags, and outlive the call.
-    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), interface as i32, BPF_XDP, &options) };
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), interface as i32, to, &options) };
     own(fd)
 }
 
@@ -99,7 +116,7 @@ pub(super) fn attached_program(interface: u32) -> io::Result<Option<u32>> {
     Ok(Some(id).filter(|&id| id != 0))
 }
 
-/// Runs an XDP program on a frame and returns its verdict.
+/// Runs a program on a frame and returns its verdict.
 #[cfg(test)]
 pub(super) fn test_run(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
     let mut options = libbpf_sys::bpf_test_run_opts {

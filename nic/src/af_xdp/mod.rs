@@ -15,6 +15,7 @@ mod bpf;
 mod program;
 mod rings;
 mod rx;
+mod shield;
 mod socket;
 mod steer;
 mod tx;
@@ -22,5 +23,6 @@ mod tx;
 pub use program::{XdpProgram, detach_all};
 pub use socket::{AfXdp, XdpConfig};
 
+pub(crate) use shield::Shield;
 pub(crate) use socket::try_bind;
 pub(crate) use xsk_rs::config::BindFlags;

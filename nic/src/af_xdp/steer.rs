@@ -1,4 +1,5 @@
-//! The steering program: RoCEv2 goes to our socket, everything else to the kernel.
+//! The steering programs: RoCEv2 goes to our socket, or nowhere as the socket has seen it, everything else to the
+//! kernel.
 //!
 //! ARP, neighbour discovery, ssh and the rest of the host's traffic must not notice us. The program takes a frame
 //! only when it carries, under at most one 802.1Q tag, UDP to [`ROCE_PORT`] over IPv4 or directly over IPv6. Headers
@@ -26,6 +27,18 @@ mod context {
     pub(super) const RX_QUEUE: i16 = 16;
 }
 
+/// Offsets within `struct __sk_buff`, the argument of a program of traffic control.
+mod packet_context {
+    pub(super) const KIND: i16 = 4;
+    pub(super) const VLAN_PRESENT: i16 = 20;
+    pub(super) const DATA: i16 = 76;
+    pub(super) const DATA_END: i16 = 80;
+}
+
+/// The verdicts of traffic control: the next program decides, or the packet is dropped.
+const TCX_NEXT: i32 = -1;
+const TCX_DROP: i32 = 2;
+
 const REDIRECT_MAP: i32 = 51;
 
 const ETHERNET: i16 = 14;
@@ -40,20 +53,48 @@ const FRAGMENT_OFFSET: u16 = 0x1fff;
 /// Assembles the program for the socket map `sockets`, a file descriptor.
 pub(super) fn assemble(sockets: i32, without_socket: Verdict) -> Vec<Instruction> {
     let mut asm = Assembler::default();
+    let ours = choose(&mut asm, [context::DATA, context::DATA_END], Verdict::Pass as i32);
+    take(&mut asm, ours, sockets, without_socket);
+    asm.finish()
+}
+
+/// Assembles the program of traffic control that drops what is ours: frames to the MAC of the interface, without a tag
+/// that the kernel took out. Others may be for interfaces on top of it, which somebody else may use.
+pub(super) fn assemble_drop() -> Vec<Instruction> {
+    let mut asm = Assembler::default();
+    let others = asm.label();
+    for field in [packet_context::KIND, packet_context::VLAN_PRESENT] {
+        asm.load(Width::Word, R4, R1, field);
+        asm.jump_unless_equal(R4, 0, others);
+    }
+    let ours = choose(&mut asm, [packet_context::DATA, packet_context::DATA_END], TCX_NEXT);
+    asm.bind(ours);
+    asm.set(R0, TCX_DROP);
+    asm.exit();
+    asm.bind(others);
+    asm.set(R0, TCX_NEXT);
+    asm.exit();
+    asm.finish()
+}
+
+/// Answers `others` to frames that are not ours; returns the label for those that are, to be bound right behind. The
+/// context says at these offsets where the frame begins and where its first buffer ends.
+fn choose(asm: &mut Assembler, [data, data_end]: [i16; 2], others: i32) -> Label {
     let (ours, kernels) = (asm.label(), asm.label());
     // R2 points to the Ethernet header, or four bytes behind it after a tag; R3 is the end of the first buffer.
     asm.copy(R6, R1);
-    asm.load(Width::Word, R2, R6, context::DATA);
-    asm.load(Width::Word, R3, R6, context::DATA_END);
-    let ipv4 = link_header(&mut asm, kernels);
-    ipv6_and_udp(&mut asm, kernels);
+    asm.load(Width::Word, R2, R6, data);
+    asm.load(Width::Word, R3, R6, data_end);
+    let ipv4 = link_header(asm, kernels);
+    ipv6_and_udp(asm, kernels);
     asm.jump_if_equal(R4, network(ROCE_PORT), ours);
-    give(&mut asm, kernels);
+    asm.bind(kernels);
+    asm.set(R0, others);
+    asm.exit();
     asm.bind(ipv4);
-    ipv4_and_udp(&mut asm, kernels);
+    ipv4_and_udp(asm, kernels);
     asm.jump_unless_equal(R4, network(ROCE_PORT), kernels);
-    take(&mut asm, ours, sockets, without_socket);
-    asm.finish()
+    ours
 }
 
 /// Steps over a VLAN tag and falls through for IPv6; returns the label to bind for IPv4.
@@ -104,12 +145,6 @@ fn require(asm: &mut Assembler, length: i16, kernels: Label) {
     asm.copy(R4, R2);
     asm.add(R4, length.into());
     asm.jump_if_above(R4, R3, kernels);
-}
-
-fn give(asm: &mut Assembler, kernels: Label) {
-    asm.bind(kernels);
-    asm.set(R0, Verdict::Pass as i32);
-    asm.exit();
 }
 
 fn take(asm: &mut Assembler, ours: Label, sockets: i32, without_socket: Verdict) {

@@ -68,7 +68,12 @@ impl CmConfig {
     pub(super) fn check(&self) -> Result<(), CmError> {
         let exponent = u64::from(MAX_EXPONENT);
         check("the first identifier", self.ids.start.into(), 1, u32::MAX.into())?;
-        check("the end of the identifiers", self.ids.end.into(), u64::from(self.ids.start) + 1, u32::MAX.into())?;
+        check(
+            "the end of the identifiers",
+            self.ids.end.into(),
+            u64::from(self.ids.start) + 1,
+            u32::MAX.into(),
+        )?;
         check("max_connections", self.max_connections.into(), 1, 1 << 20)?;
         check("half_open", self.half_open.into(), 1, self.max_connections.into())?;
         check("half_open_per_peer", self.half_open_per_peer.into(), 1, self.half_open.into())?;

@@ -3,7 +3,8 @@
 use core::net::IpAddr;
 
 use super::params::AcceptParams;
-use super::terms::{QpSettings, ReplyTerms, RequestTerms};
+use super::settings::QpSettings;
+use super::terms::{ReplyTerms, RequestTerms};
 use super::{ConnId, ListenId};
 use crate::wire::Qpn;
 use crate::wire::cm::{Answered, IpCmHeader, PrivateData, RejectInfo, RejectReason, ServiceId, SidrStatus};

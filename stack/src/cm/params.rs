@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use super::CmError;
+use super::config::check;
 use super::terms::ReplyTerms;
 use crate::qp::QpType;
 use crate::wire::cm::{PrivateData, ServiceId};
@@ -15,8 +16,8 @@ pub struct Route {
     pub source: IpAddr,
     /// The peer's; of the same IP version.
     pub destination: IpAddr,
-    /// 20 bits that spread connections over paths. With 0 a connection of `rdma_cm` gets one made of its ports.
-    pub flow_label: u32,
+    /// 20 bits that spread connections over paths. Without, a connection of `rdma_cm` gets one made of its ports.
+    pub flow_label: Option<u32>,
     /// DSCP in bits 7:2, ECN in bits 1:0.
     pub traffic_class: u8,
     /// Hop limit or TTL, at least 1.
@@ -31,7 +32,7 @@ impl Route {
     /// A route with the usual hop limit of 64 and nothing special.
     #[must_use]
     pub const fn new(source: IpAddr, destination: IpAddr) -> Self {
-        Self { source, destination, flow_label: 0, traffic_class: 0, hop_limit: 64, sl: 0, packet_rate: 0 }
+        Self { source, destination, flow_label: None, traffic_class: 0, hop_limit: 64, sl: 0, packet_rate: 0 }
     }
 
     pub(super) fn check(&self) -> Result<(), CmError> {
@@ -41,19 +42,23 @@ impl Route {
         if !is_pair(self.source, self.destination) {
             return Err(CmError::Invalid("source and destination must be addresses of single hosts"));
         }
-        if self.hop_limit == 0 {
-            return Err(CmError::Invalid("a hop limit of 0 reaches nobody"));
-        }
-        Ok(())
+        check("hop_limit", self.hop_limit.into(), 1, 255)?;
+        check("flow_label", self.label().into(), 0, 0xf_ffff)?;
+        check("sl", self.sl.into(), 0, 7)?;
+        check("packet_rate", self.packet_rate.into(), 0, 63)
     }
 
     /// With the flow label that Linux gives connections of `rdma_cm` (protocol section 1.2).
     pub(super) fn labelled(self, service_id: ServiceId, source_port: u16) -> Self {
-        if self.flow_label != 0 || !service_id.has_ip_header() {
+        if self.flow_label.is_some() || !service_id.has_ip_header() {
             return self;
         }
         let mixed = u32::from(source_port) * 31 + u32::from(service_id.port());
-        Self { flow_label: mixed & 0xf_ffff, ..self }
+        Self { flow_label: Some(mixed & 0xf_ffff), ..self }
+    }
+
+    pub(super) fn label(&self) -> u32 {
+        self.flow_label.unwrap_or(0)
     }
 }
 

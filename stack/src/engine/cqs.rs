@@ -45,6 +45,9 @@ impl Moderation {
     /// Whether it is time for a notification, now that `new` completions have come.
     fn is_due(&mut self, now: Instant, new: u32) -> bool {
         self.untold = self.untold.saturating_add(new);
+        if self.untold == 0 {
+            return false;
+        }
         let due = *self.due.get_or_insert(now + self.period);
         if self.untold < self.count && now < due {
             return false;
@@ -145,9 +148,16 @@ impl Cqs {
     }
 
     pub(crate) fn moderate(&mut self, cq: Cq, count: u16, period: Duration) -> Result<(), Error> {
+        let now = self.now;
         let queue = self.find(cq).ok_or(Error::NotFound("completion queue"))?;
-        let moderation = Moderation { count: count.into(), period, untold: 0, due: None };
+        let untold = queue.moderation.map_or(0, |moderation| moderation.untold);
+        // An armed application waits for what was held back until now: it is told in this round.
+        let moderation =
+            Moderation { count: count.into(), period, untold, due: (untold != 0).then_some(now) };
         queue.moderation = (count > 1).then_some(moderation);
+        if untold != 0 && !queue.ring.has_staged() {
+            self.staged.push(cq.place);
+        }
         Ok(())
     }
 
@@ -162,9 +172,11 @@ impl Cqs {
         for (place, queue) in queues.iter_mut() {
             let due = queue.moderation.and_then(|moderation| moderation.due);
             match due {
-                Some(due) if due <= now => staged.push(place),
-                Some(due) => *deadline = Some(deadline.map_or(due, |earliest| earliest.min(due))),
-                None => {}
+                Some(due) if due > now => {
+                    *deadline = Some(deadline.map_or(due, |earliest| earliest.min(due)));
+                }
+                Some(_) if !queue.ring.has_staged() => staged.push(place),
+                _ => {}
             }
         }
     }

@@ -147,6 +147,11 @@ impl Srqs {
         self.get(srq).map_or(0, |queue| queue.init.max_sge)
     }
 
+    /// Whose keys its receives name.
+    pub(crate) fn pd(&self, srq: Srq) -> Option<Pd> {
+        self.get(srq).map(|queue| queue.pd)
+    }
+
     pub(crate) fn uses_pd(&self, pd: Pd) -> bool {
         self.queues.iter().any(|queue| queue.pd == pd)
     }

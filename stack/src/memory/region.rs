@@ -30,11 +30,20 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Zeroed memory of `len` bytes, page-aligned.
+    /// Zeroed memory of `len` bytes, page-aligned; ends the program when there is not so much.
     #[must_use]
     pub fn alloc(len: usize) -> Self {
-        let owner = Owned::new(len);
-        Self { start: owner.start, len, owner: Some(Arc::new(owner)) }
+        Self::try_alloc(len).unwrap_or_else(|| match layout(len) {
+            Some(layout) => handle_alloc_error(layout),
+            None => panic!("a region of {len} bytes is larger than the address space"),
+        })
+    }
+
+    /// Zeroed memory of `len` bytes, page-aligned; `None` when there is not so much.
+    #[must_use]
+    pub fn try_alloc(len: usize) -> Option<Self> {
+        let owner = Owned::new(layout(len)?)?;
+        Some(Self { start: owner.start, len, owner: Some(Arc::new(owner)) })
     }
 
     /// Memory of the caller.
@@ -154,15 +163,16 @@ struct Owned {
 }
 
 impl Owned {
-    fn new(len: usize) -> Self {
-        let Ok(layout) = Layout::from_size_align(len.max(1), ALIGNMENT) else {
-            panic!("a region of {len} bytes is larger than the address space");
-        };
-        // SAFETY: the size of the layout is not 0.
+    fn new(layout: Layout) -> Option<Self> {
+        // SAFETY: the size of the layout, which is one of `layout`, is not 0.
         let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, layout }
+        Some(Self { start: NonNull::new(start)?, layout })
     }
+}
+
+/// How a region of `len` bytes is allocated, which is never nothing; `None` when the address space does not hold it.
+fn layout(len: usize) -> Option<Layout> {
+    Layout::from_size_align(len.max(1), ALIGNMENT).ok()
 }
 
 impl Drop for Owned {
@@ -225,6 +235,13 @@ mod tests {
         }
         drop(region);
         assert!(part.write_at(0, b"lives on"));
+    }
+
+    #[test]
+    fn memory_that_is_not_there_is_not_allocated() {
+        assert!(Region::try_alloc(usize::MAX).is_none(), "no such layout");
+        assert!(Region::try_alloc(isize::MAX as usize - ALIGNMENT).is_none(), "no such memory");
+        assert!(Region::try_alloc(0).is_some_and(|region| region.is_empty()));
     }
 
     #[test]

@@ -325,8 +325,9 @@ impl Qp {
         }
     }
 
+    /// The peer speaks before the application has said that it may. Datagrams establish nothing.
     fn note_communication(&mut self, env: &mut Env<'_>) {
-        if self.state == QpState::Rtr && !self.comm_established {
+        if self.state == QpState::Rtr && self.init().qp_type.is_connected() && !self.comm_established {
             self.comm_established = true;
             env.events.raise(AsyncEvent::CommEst(self.number()));
         }

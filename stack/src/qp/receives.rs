@@ -2,12 +2,14 @@
 
 use alloc::collections::VecDeque;
 
+use super::attr::QpType;
 use super::connection::Connection;
 use super::env::Env;
 use crate::completion::{Completion, WcOpcode, WcStatus};
 use crate::engine::{Cq, Srq};
+use crate::memory::AccessError;
 use crate::queue::{Consumer, RecvSlot};
-use crate::wire::Psn;
+use crate::wire::{Payload, Psn};
 
 /// A receive whose completion waits until the acknowledgement of its message has left.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +17,7 @@ struct Held {
     completion: Completion,
     solicited: bool,
     psn: Psn,
-    cq: Cq,
+    cq: Option<Cq>,
     /// The receive's index in the queue pair's own ring.
     index: Option<u64>,
 }
@@ -75,6 +77,19 @@ impl Receives {
         if self.srq.is_some() { &self.shared } else { self.rq.get(self.next) }
     }
 
+    /// Puts a part of the open message into its receive. The keys of one from a shared queue are of the protection domain
+    /// of that queue (IBTA, Shared Receive Queue).
+    pub(super) fn place(
+        &self,
+        connection: &Connection,
+        env: &Env<'_>,
+        offset: u64,
+        part: Payload<'_>,
+    ) -> Result<(), AccessError> {
+        let pd = self.srq.and_then(|srq| env.srqs.pd(srq)).unwrap_or(connection.pd);
+        env.memory.scatter(pd, self.current().sges(), offset, part)
+    }
+
     /// The open message is given up: its receive is there for the next one. One that was taken from a shared queue
     /// cannot be put back, and stays with this queue pair.
     pub(super) const fn give_up(&mut self) {
@@ -106,8 +121,9 @@ impl Receives {
             qp_num: connection.number,
             ..Completion::default()
         };
-        let cq = self.completion_queue(connection, env);
-        env.cqs.push(cq, completion, true);
+        if let Some(cq) = self.completion_queue(connection, env) {
+            env.cqs.push(cq, completion, true);
+        }
         if let Some(index) = self.pass() {
             self.rq.release_to(index + 1);
         }
@@ -119,7 +135,9 @@ impl Receives {
             if acknowledged.is_some_and(|psn| held.psn.distance(psn) > 0) {
                 break;
             }
-            env.cqs.push(held.cq, held.completion, held.solicited);
+            if let Some(cq) = held.cq {
+                env.cqs.push(cq, held.completion, held.solicited);
+            }
             if let Some(index) = held.index {
                 self.rq.release_to(index + 1);
             }
@@ -162,8 +180,12 @@ impl Receives {
         Some(self.next - 1)
     }
 
-    /// XRC completes where the shared receive queue says, everything else where the queue pair does.
-    fn completion_queue(&self, connection: &Connection, env: &Env<'_>) -> Cq {
-        self.srq.and_then(|srq| env.srqs.completion_queue(srq)).unwrap_or(connection.init.recv_cq)
+    /// An XRC target completes where the shared receive queue says, as long as that exists; everything else where the
+    /// queue pair does.
+    fn completion_queue(&self, connection: &Connection, env: &Env<'_>) -> Option<Cq> {
+        match self.srq {
+            Some(srq) if connection.init.qp_type == QpType::XrcTgt => env.srqs.completion_queue(srq),
+            _ => Some(connection.init.recv_cq),
+        }
     }
 }

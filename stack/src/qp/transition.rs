@@ -52,14 +52,14 @@ fn check_mask(mask: AttrMask, rule: &Rule, from: QpState, to: QpState) -> Result
 fn rule(kind: QpType, from: QpState, to: QpState) -> Option<Rule> {
     use QpState::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
     let (required, optional) = match (from, to) {
-        (_, Reset | Err) => (AttrMask::empty(), AttrMask::CUR_STATE),
+        (_, Reset | Err) => (AttrMask::empty(), AttrMask::empty()),
         (Reset, Init) => (at_init(kind), AttrMask::empty()),
         (Init, Init) => (AttrMask::empty(), at_init(kind)),
         (Init, Rtr) => at_rtr(kind),
         (Rtr, Rts) => (at_rts(kind), AttrMask::CUR_STATE | any_time(kind)),
         (Rts | Sqd, Rts) => (AttrMask::empty(), AttrMask::CUR_STATE | any_time(kind)),
         (Sqe, Rts) if !kind.is_reliable() => (AttrMask::empty(), AttrMask::CUR_STATE | any_time(kind)),
-        (Rts, Sqd) => (AttrMask::empty(), AttrMask::CUR_STATE | AttrMask::EN_SQD_ASYNC_NOTIFY),
+        (Rts, Sqd) => (AttrMask::empty(), AttrMask::EN_SQD_ASYNC_NOTIFY),
         (Sqd, Sqd) => (AttrMask::empty(), while_drained(kind)),
         _ => return None,
     };

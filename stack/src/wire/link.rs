@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_and_tags_are_not_ours() {
+    fn x07_other_protocols_and_tags_are_not_ours() {
         for ether_type in [[0x89, 0x15], [0x08, 0x06], [0x88, 0xa8], [0, 46]] {
             let mut frame = FRAME;
             frame[12..14].copy_from_slice(&ether_type);

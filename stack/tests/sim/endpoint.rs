@@ -5,14 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use uroce_stack::wire::{MacAddr, Mtu, Path, Psn, Qpn, source_port};
 use uroce_stack::{
     Access, Completion, CompletionReader, Config, Engine, Gather, Instant, NewQp, PostError, QpAttr, QpInit,
-    QpState, QpType, Recipient, RecvQueue, Region, SendOp, SendQueue, SendWr, Sge, WcStatus,
+    QpState, QpType, Recipient, RecvQueue, Region, SendOp, SendQueue, SendWr, Sge, Srq, WcStatus,
 };
 
 use crate::plan::{AREA, Expected, Plan, Step, Target};
 use crate::rng::Rng;
+use crate::shared::Shared;
 
 /// Bytes of local memory for each step or receive.
-const ROOM: usize = AREA / 8 + 8;
+pub(crate) const ROOM: usize = AREA / 8 + 8;
 
 /// What both ends of a queue pair agree on.
 #[derive(Clone, Copy)]
@@ -27,6 +28,8 @@ pub(crate) struct Endpoint {
     pub(crate) engine: Engine,
     pub(crate) sides: Vec<Side>,
     end: usize,
+    /// Where some of the queue pairs take their receives from.
+    shared: Shared,
 }
 
 /// One end of one queue pair.
@@ -46,6 +49,8 @@ pub(crate) struct Side {
     receives_posted: usize,
     completed: usize,
     received: usize,
+    /// It takes its receives from the shared queue.
+    is_shared: bool,
 }
 
 struct Buffer {
@@ -55,8 +60,9 @@ struct Buffer {
 
 impl Endpoint {
     pub(crate) fn new(end: usize, seed: [u8; 32]) -> Self {
-        let engine = Engine::new(Config::new(seed, Mtu::B4096)).expect("the default configuration");
-        Self { engine, sides: Vec::new(), end }
+        let mut engine = Engine::new(Config::new(seed, Mtu::B4096)).expect("the default configuration");
+        let shared = Shared::new(&mut engine);
+        Self { engine, sides: Vec::new(), end, shared }
     }
 
     /// A queue pair with its memory; tells what the peer may reach.
@@ -73,6 +79,7 @@ impl Endpoint {
         let shadow = rng.bytes(AREA);
         assert!(area.region.write_at(0, &shadow));
         let target = Target { addr: area.region.addr(), rkey: area.lkey, shadow };
+        let srq: Option<Srq> = rng.chance(0.3).then_some(self.shared.srq);
         let (cq, completions) = self.engine.create_cq(512).expect("a completion queue");
         let init = QpInit {
             max_send_wr: capacity,
@@ -81,6 +88,7 @@ impl Endpoint {
             max_recv_sge: 2,
             max_inline_data: 64,
             sq_sig_all: false,
+            srq,
             ..QpInit::new(QpType::Rc, cq, cq)
         };
         let NewQp { qpn, send, recv } = self.engine.create_qp(pd, &init).expect("a queue pair");
@@ -98,6 +106,7 @@ impl Endpoint {
             receives_posted: 0,
             completed: 0,
             received: 0,
+            is_shared: srq.is_some(),
         });
         target
     }
@@ -112,7 +121,8 @@ impl Endpoint {
 
     /// The application: posts what fits, takes what is there.
     pub(crate) fn act(&mut self, rng: &mut Rng) -> Result<(), String> {
-        self.sides.iter_mut().try_for_each(|side| side.act(rng))
+        self.shared.post(rng);
+        self.sides.iter_mut().try_for_each(|side| side.act(rng, &mut self.shared))
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -126,7 +136,8 @@ impl Side {
     }
 
     pub(crate) fn has_posted_all(&self) -> bool {
-        self.posted == self.plan.steps.len() && self.receives_posted == self.expected.len()
+        let posted = self.is_shared || self.receives_posted == self.expected.len();
+        posted && self.posted == self.plan.steps.len()
     }
 
     /// What the peer has to receive.
@@ -144,12 +155,12 @@ impl Side {
         }
     }
 
-    fn act(&mut self, rng: &mut Rng) -> Result<(), String> {
-        if rng.chance(0.5) {
+    fn act(&mut self, rng: &mut Rng, shared: &mut Shared) -> Result<(), String> {
+        if rng.chance(0.5) && !self.is_shared {
             self.post_receives();
         }
         self.post_sends(rng);
-        self.poll()
+        self.poll(shared)
     }
 
     fn is_done(&self) -> bool {
@@ -184,12 +195,13 @@ impl Side {
         self.send.ring_doorbell();
     }
 
-    fn poll(&mut self) -> Result<(), String> {
+    fn poll(&mut self, shared: &mut Shared) -> Result<(), String> {
         let mut completions = [Completion::default(); 8];
         loop {
             let count = self.completions.poll(&mut completions);
             for completion in &completions[..count] {
-                self.check(completion).map_err(|what| format!("{}: {what}: {completion:?}", self.qpn))?;
+                self.check(completion, shared)
+                    .map_err(|what| format!("{}: {what}: {completion:?}", self.qpn))?;
             }
             if count == 0 {
                 return Ok(());
@@ -197,14 +209,14 @@ impl Side {
         }
     }
 
-    fn check(&mut self, completion: &Completion) -> Result<(), String> {
+    fn check(&mut self, completion: &Completion, shared: &mut Shared) -> Result<(), String> {
         if completion.status != WcStatus::Success {
             return Err("failed".into());
         }
         if (completion.opcode as u8) < 128 {
             self.check_send(completion)
         } else {
-            self.check_receive(completion)
+            self.check_receive(completion, shared)
         }
     }
 
@@ -235,20 +247,32 @@ impl Side {
         }
     }
 
-    fn check_receive(&mut self, completion: &Completion) -> Result<(), String> {
+    fn check_receive(&mut self, completion: &Completion, shared: &mut Shared) -> Result<(), String> {
         let index = self.received;
         let expected = self.expected.get(index).ok_or("one receive too many")?;
         self.received += 1;
-        if completion.wr_id != index as u64
-            || completion.opcode != expected.opcode
+        if completion.opcode != expected.opcode
             || completion.immediate != expected.immediate
             || completion.byte_len != expected.byte_len
         {
             return Err(format!("receive {index} should be {expected:?}"));
         }
-        let mut bytes = vec![0; expected.bytes.len()];
-        assert!(self.receives.region.read_at(room(index) as usize, &mut bytes));
+        let bytes = if self.is_shared {
+            shared.take(completion.wr_id, expected.bytes.len())?
+        } else {
+            self.own_receive(completion.wr_id, expected.bytes.len())?
+        };
         if bytes == expected.bytes { Ok(()) } else { Err(format!("receive {index} has wrong bytes")) }
+    }
+
+    /// Receives of its own complete in the order in which they were posted.
+    fn own_receive(&self, wr_id: u64, len: usize) -> Result<Vec<u8>, String> {
+        if wr_id + 1 != self.received as u64 {
+            return Err(format!("receive {wr_id} completed as number {}", self.received - 1));
+        }
+        let mut bytes = vec![0; len];
+        assert!(self.receives.region.read_at(room(self.received - 1) as usize, &mut bytes));
+        Ok(bytes)
     }
 }
 
@@ -313,7 +337,7 @@ fn transitions(end: usize, qpn: Qpn, peer: Qpn, agreed: &Agreement, ours: Psn, t
     ]
 }
 
-fn path(end: usize, ipv6: bool, qpn: Qpn, peer: Qpn) -> Path {
+pub(crate) fn path(end: usize, ipv6: bool, qpn: Qpn, peer: Qpn) -> Path {
     let mac = |end: usize| MacAddr([0x52, 0x54, 0, 0, 0, end as u8 + 1]);
     let ip = |end: usize| match ipv6 {
         true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, end as u16 + 1)),

@@ -94,13 +94,13 @@ fn c84_the_first_request_before_rts_establishes_the_connection() {
 }
 
 #[test]
-fn x04_a_congestion_notification_touches_nothing() {
+fn x04_s10_a_congestion_notification_touches_nothing() {
     let mut host = Host::new();
     host.post_send(1, 5);
     assert_eq!(host.sent().len(), 1);
     let cnp = Pkt::new(0, Operation::Cnp, &[]).class(Class::Cnp);
     host.recv(cnp.clone().from(STRANGER));
-    assert_eq!((host.count(Counter::RpCnpHandled), host.count(Counter::WrongSource)), (0, 1), "S10");
+    assert_eq!((host.count(Counter::RpCnpHandled), host.count(Counter::WrongSource)), (0, 1));
     host.recv(cnp);
     assert_eq!((host.count(Counter::RpCnpHandled), host.sent(), host.done()), (1, vec![], vec![]));
     host.recv(ack(500, 1));
@@ -122,7 +122,7 @@ fn a_frame_that_lies_in_two_buffers_is_one_packet() {
 }
 
 #[test]
-fn c09_any_source_port_is_heard_and_trailing_bytes_are_ignored() {
+fn bytes_behind_the_packet_are_ignored() {
     let mut host = Host::new();
     let mut frame = write(Only, 100, host.at(0), 1, b"a").ack_req().frame(host.qpn);
     frame.extend([0xEE; 30]);

@@ -216,7 +216,7 @@ fn arming_for_all_is_not_narrowed_by_arming_for_solicited() {
 }
 
 #[test]
-fn when_the_interface_is_lost_everything_ends() {
+fn s27_when_the_interface_is_lost_everything_ends() {
     let mut host = Host::new();
     host.post_recv(1, 0, 64);
     host.post_recv(2, 64, 64);

@@ -3,38 +3,16 @@
 use crate::common::*;
 use Position::Only;
 
-/// Queue pairs that were made beside the first, each connected to a queue pair of its own at the peer.
-fn more_queue_pairs(host: &mut Host, count: usize) -> Vec<NewQp> {
-    let init = qp_init(&host.setup, host.send_cq, host.recv_cq);
-    let connect = |number: usize| {
-        let qp = host.engine.create_qp(host.pd, &init).expect("room for a queue pair");
-        for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
-            let mut attr = attr_to(state, &host.setup);
-            attr.dest_qpn = attr.dest_qpn.map(|qpn| Qpn::new(qpn.get() + number as u32));
-            host.engine.modify_qp(host.now, qp.qpn, &attr).expect("allowed");
-        }
-        qp
-    };
-    (1..=count).map(connect).collect()
-}
-
-fn post(host: &Host, sends: &mut SendQueue, wr_id: u64, length: u32) {
-    let sge = [host.sge(0, length)];
-    let op = SendOp::Send { immediate: None };
-    sends
-        .push(&SendWr { wr_id, op, flags: SendFlags::empty(), data: Gather::Sges(&sge), to: Recipient::Peer })
-        .expect("room");
-    sends.ring_doorbell();
-}
+const SEND: SendOp = SendOp::Send { immediate: None };
 
 #[test]
 fn queue_pairs_take_turns_of_16_packets() {
     let mut host = Host::with(Setup { mtu: Mtu::B256, ..Setup::default() });
-    let mut others = more_queue_pairs(&mut host, 2);
+    let mut others = host.neighbours(2);
     assert_eq!(host.sent(), []);
     host.post_send(0, 40 * 256);
     for (index, other) in others.iter_mut().enumerate() {
-        post(&host, &mut other.send, index as u64 + 1, 40 * 256);
+        post_to(other, index as u64 + 1, SEND, &[host.sge(0, 40 * 256)]);
     }
     let psns: Vec<u32> = host.sent().iter().map(|packet| packet.psn - 500).collect();
     let turn = |from: u32, to: u32| std::iter::repeat_n(from..to, 3).flatten();
@@ -54,31 +32,30 @@ fn requests_and_responses_of_a_queue_pair_take_turns() {
 #[test]
 fn the_end_of_one_connection_leaves_the_others_alone() {
     let mut host = Host::new();
-    let mut others = more_queue_pairs(&mut host, 1);
+    let mut others = host.neighbours(1);
     let mut other = others.remove(0);
     host.post_send(1, 4);
-    post(&host, &mut other.send, 2, 4);
+    post_to(&mut other, 2, SEND, &[host.sge(0, 4)]);
     assert_eq!(host.sent().len(), 2);
     host.recv(nak(500, NakCode::InvalidRequest, 0));
     host.recv(write(Only, 100, FAR, 1, b"a"));
     assert_eq!((host.sent(), host.state()), (vec![], QpState::Err));
     assert_eq!(host.done(), [(1, WcStatus::RemInvReqErr)]);
-    host.recv(Pkt { dest_qp: Some(other.qpn), ..ack(500, 1) });
-    host.recv(Pkt { dest_qp: Some(other.qpn), ..write(Only, 100, host.at(0), 1, b"a").ack_req() });
-    let theirs = Some(Qpn::new(PEER_QPN.get() + 1));
-    assert_eq!((host.sent(), host.done()), (vec![Pkt { dest_qp: theirs, ..ack(100, 1) }], ok([2])));
+    host.recv(ack(500, 1).at(&other));
+    host.recv(write(Only, 100, host.at(0), 1, b"a").ack_req().at(&other));
+    assert_eq!((host.sent(), host.done()), (vec![ack(100, 1).to_neighbour(1)], ok([2])));
 }
 
 #[test]
 fn a_stopped_queue_pair_does_not_stop_the_others() {
     let mut host = Host::new();
-    let mut others = more_queue_pairs(&mut host, 1);
+    let mut others = host.neighbours(1);
     host.post_send(1, 4);
     assert_eq!(host.sent().len(), 1);
     host.recv(rnr(500, 0, 0));
     for wr_id in 2..50 {
         host.post_send(wr_id, 4);
-        post(&host, &mut others[0].send, wr_id, 4);
+        post_to(&mut others[0], wr_id, SEND, &[host.sge(0, 4)]);
         assert_eq!(host.sent().len(), 1);
     }
 }
@@ -87,7 +64,7 @@ fn a_stopped_queue_pair_does_not_stop_the_others() {
 fn an_old_half_of_a_destroyed_queue_pair_does_not_reach_its_successor() {
     let mut host = Host::new();
     host.engine.destroy_qp(host.qpn).expect("it exists");
-    let others = more_queue_pairs(&mut host, 1);
+    let others = host.neighbours(1);
     assert_ne!(others[0].qpn, host.qpn);
     host.sends.ring_doorbell();
     host.recvs.ring_doorbell();

@@ -171,7 +171,7 @@ fn p9_1_a_plain_acknowledgement_of_a_read_is_no_answer() {
 }
 
 #[test]
-fn p5_5_a_response_of_the_wrong_kind_or_length_is_bad() {
+fn s28_a_response_of_the_wrong_kind_or_length_is_bad() {
     let data = pattern(MTU + 4);
     let (full, rest) = data.split_at(MTU);
     let first = || vec![read_response(First, 500, 1, full)];

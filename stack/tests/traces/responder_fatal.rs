@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use Position::{First, Last, Middle, Only};
-use uroce_stack::wire::{Feth, Operation};
+use uroce_stack::wire::Operation;
 
 const MTU: usize = 1024;
 const FULL: [u8; MTU] = [0xAB; MTU];
@@ -93,8 +93,8 @@ fn access_cases() -> Vec<Case> {
         closed("READ of nothing", |_| read(100, FAR, 0)),
         closed("FETCH_ADD", |_| fetch_add(100, FAR, 1)),
         closed("CMP_SWAP", |_| compare_swap(100, FAR, 1, 2)),
-        closed("FLUSH", |_| flush(100, FAR)),
-        closed("ATOMIC WRITE", |_| atomic_write(100, FAR)),
+        closed("FLUSH", |_| flush(100, FAR, 8)),
+        closed("ATOMIC WRITE", |_| atomic_write(100, FAR, &[0; 8])),
     ]
 }
 
@@ -166,8 +166,8 @@ fn key_cases() -> Vec<Case> {
         Case::new("C29 READ", |_| read(100, FAR, 1), ACCESS, UNTOUCHED),
         Case::new("C29 FETCH_ADD", |_| fetch_add(100, FAR, 1), ACCESS, UNTOUCHED),
         Case::new("C29 CMP_SWAP", |_| compare_swap(100, FAR, 1, 2), ACCESS, UNTOUCHED),
-        Case::new("ATOMIC WRITE", |_| atomic_write(100, FAR), ACCESS, UNTOUCHED),
-        Case::new("FLUSH", |_| flush(100, FAR), ACCESS, UNTOUCHED)
+        Case::new("ATOMIC WRITE", |_| atomic_write(100, FAR, &[0; 8]), ACCESS, UNTOUCHED),
+        Case::new("FLUSH", |_| flush(100, FAR, 8), ACCESS, UNTOUCHED)
             .with(|setup| setup.access |= Access::FLUSH_GLOBAL),
         Case::new("before", |host| write(Only, 100, below(host), 1, b"a"), ACCESS, UNTOUCHED),
         Case::new("past the end", |host| read(100, host.at(AREA as u64 - 4), 5), ACCESS, UNTOUCHED),
@@ -184,11 +184,21 @@ fn execution_cases() -> Vec<Case> {
     let long = WcStatus::LocLenErr;
     vec![
         Case::new("C59 misaligned", |host| fetch_add(100, host.at(4), 1), INVALID, UNTOUCHED),
-        Case::new("C52 SEND invalidates what it may not", |_| send_invalidate(100), OPERATIONAL, TAKEN),
+        Case::new(
+            "C52 SEND invalidates what it may not",
+            |_| send_invalidate(Only, 100, 1, b"a"),
+            OPERATIONAL,
+            TAKEN,
+        ),
         Case::new("C26 ATOMIC WRITE of 4", |host| atomic_write_of(4, host), INVALID, UNTOUCHED),
         Case::new("C26 ATOMIC WRITE of 0", |host| atomic_write_of(0, host), INVALID, UNTOUCHED),
         Case::new("C26 ATOMIC WRITE of 16", |host| atomic_write_of(16, host), INVALID, UNTOUCHED),
-        Case::new("ATOMIC WRITE misaligned", |host| atomic_write(100, host.at(4)), INVALID, UNTOUCHED),
+        Case::new(
+            "ATOMIC WRITE misaligned",
+            |host| atomic_write(100, host.at(4), &[0; 8]),
+            INVALID,
+            UNTOUCHED,
+        ),
         Case::new("SEND too long", |_| send(Last, 101, &[0; 977]), INVALID, long).after(open_send),
         Case::new("SEND too long, not at the end", |_| send(Middle, 101, &FULL), INVALID, long)
             .after(open_send),
@@ -208,21 +218,8 @@ fn all_cases() -> Vec<Case> {
     groups.into_iter().flatten().collect()
 }
 
-fn flush(psn: u32, remote: RemoteAddr) -> Pkt {
-    let feth = Feth { placement: 1, selectivity: 0 };
-    Pkt::new(psn, Operation::Flush { feth, reth: reth(remote, 8) }, &[])
-}
-
-fn atomic_write(psn: u32, remote: RemoteAddr) -> Pkt {
-    Pkt::new(psn, Operation::AtomicWrite(reth(remote, 8)), &[0; 8])
-}
-
 fn atomic_write_of(len: u32, host: &Host) -> Pkt {
     Pkt::new(100, Operation::AtomicWrite(reth(host.at(0), len)), &vec![7; len as usize])
-}
-
-fn send_invalidate(psn: u32) -> Pkt {
-    Pkt::new(psn, Operation::Send { position: Only, immediate: None, invalidate: Some(1) }, b"a")
 }
 
 fn below(host: &Host) -> RemoteAddr {

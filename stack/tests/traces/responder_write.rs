@@ -28,7 +28,7 @@ fn write_of_many_packets_is_one_message() {
 }
 
 #[test]
-fn duplicate_write_is_acked_not_executed() {
+fn c17_duplicate_write_is_acked_not_executed() {
     let mut host = Host::new();
     host.recv(write(Only, 100, host.at(0), 3, b"new").ack_req());
     assert_eq!(host.sent(), [ack(100, 1)]);

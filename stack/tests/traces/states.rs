@@ -202,7 +202,7 @@ fn a_reset_after_an_error_is_a_new_start() {
 }
 
 #[test]
-fn destroying_under_traffic_leaves_no_trace() {
+fn s25_destroying_under_traffic_leaves_no_trace() {
     let mut host = Host::new();
     host.post_recv(1, 0, 64);
     host.post_send(2, 4096);

@@ -5,8 +5,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 
-use uroce_stack::wire::Qpn;
-
 use super::lock;
 use crate::event::AsyncEvent;
 use crate::os::EventFd;
@@ -40,11 +38,11 @@ impl Events {
         Some(event)
     }
 
-    /// Forgets what concerns a queue pair that is gone: its number may be given to another.
-    pub(crate) fn forget_qp(&self, qpn: Qpn) {
+    /// Forgets what concerns an object that is gone: its name may be given to another.
+    pub(crate) fn forget(&self, concerns: impl Fn(&AsyncEvent) -> bool) {
         let mut queue = lock(&self.queue);
         let before = queue.len();
-        queue.retain(|event| event.qpn() != Some(qpn));
+        queue.retain(|event| !concerns(event));
         self.count.take_many(before - queue.len());
     }
 }
@@ -58,6 +56,7 @@ impl AsFd for Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uroce_stack::wire::Qpn;
 
     #[test]
     fn the_descriptor_counts_what_is_queued() {
@@ -66,7 +65,7 @@ mod tests {
         for event in [AsyncEvent::QpFatal(one), AsyncEvent::CommEst(other), AsyncEvent::QpFatal(one)] {
             events.push(event);
         }
-        events.forget_qp(one);
+        events.forget(|event| event.qpn() == Some(one));
         assert_eq!(events.pop(), Some(AsyncEvent::CommEst(other)));
         assert_eq!(events.pop(), None);
         assert!(!events.count.take(), "the count is that of the queue");

@@ -10,14 +10,18 @@ use std::time::Duration;
 
 use uroce_nic::Nic;
 use uroce_nic::host::Change;
-use uroce_stack::wire::{Mtu, Qpn};
+use uroce_stack::cm::CmConfig;
+use uroce_stack::wire::{MacAddr, Mtu, Qpn};
 use uroce_stack::{Cq, Engine, Instant, QpAttr, QpState};
 
 use super::events::Events;
 use super::signal::CqSignal;
 use super::watch::Watch;
+use crate::cm::CmService;
 use crate::cq::CqId;
+use crate::error::Error;
 use crate::event::AsyncEvent;
+use crate::srq::SrqId;
 
 /// Frames received, and frames sent, in one round: enough to share the cost of a system call, few enough that
 /// an acknowledgement does not wait long.
@@ -44,6 +48,10 @@ pub(crate) struct Port {
     queues: HashMap<Cq, Queue>,
     /// To be told once the lock is released.
     fired: Vec<Arc<CqSignal>>,
+    /// Made when the first event channel is.
+    manager: Option<Box<CmService>>,
+    /// The time of the round.
+    now: Instant,
 }
 
 /// What has happened since completions became visible, while acknowledgements were still owed.
@@ -102,7 +110,22 @@ impl Port {
             queue_pairs: HashSet::new(),
             queues: HashMap::new(),
             fired: Vec::new(),
+            manager: None,
+            now: Instant::ZERO,
         }
+    }
+
+    /// Starts the connection manager, unless it runs.
+    pub(crate) fn start_manager(&mut self, now: Instant, mac: MacAddr, config: CmConfig) -> Result<(), Error> {
+        if self.manager.is_none() {
+            self.manager = Some(Box::new(CmService::open(&mut self.engine, now, mac, config)?));
+        }
+        Ok(())
+    }
+
+    /// The connection manager, and the engine that it works on; nothing before it was started.
+    pub(crate) fn manager(&mut self) -> Option<(&mut CmService, &mut Engine)> {
+        self.manager.as_deref_mut().map(|manager| (manager, &mut self.engine))
     }
 
     /// Whether frames still come and go.
@@ -133,8 +156,12 @@ impl Port {
     /// One round of the loop. Whatever goes wrong in it becomes an event, never a panic of the caller.
     /// `awoken`: the driver has slept since the last one.
     pub(crate) fn round(&mut self, now: Instant, awoken: bool, pace: Pace, events: &Events) -> Round {
+        self.now = now;
         while let Some(change) = self.watch.as_mut().and_then(|watch| watch.look(now, awoken)) {
             self.note(change, now, events);
+        }
+        if let Some(addresses) = self.watch.as_mut().and_then(Watch::new_addresses) {
+            self.engine.set_addresses(&addresses);
         }
         let frames = match catch_unwind(AssertUnwindSafe(|| self.run(now, pace))) {
             Ok(Ok(frames)) => frames,
@@ -155,7 +182,9 @@ impl Port {
         if self.more || self.unflushed || self.engine.has_work() {
             return None;
         }
-        let due = self.engine.next_deadline().map_or(Duration::MAX, |at| at.since(now));
+        let manager = self.manager.as_ref().and_then(|manager| manager.next_deadline());
+        let due = self.engine.next_deadline().into_iter().chain(manager).min();
+        let due = due.map_or(Duration::MAX, |at| at.since(now));
         Some(due).filter(|due| !due.is_zero())
     }
 
@@ -167,6 +196,9 @@ impl Port {
         };
         if self.may_publish() {
             self.publish();
+        }
+        if let Some((manager, engine)) = self.manager() {
+            manager.round(engine, now);
         }
         Ok(frames)
     }
@@ -300,11 +332,16 @@ impl Port {
             From::QpFatal(qpn) => AsyncEvent::QpFatal(qpn),
             From::QpReqErr(qpn) => AsyncEvent::QpReqErr(qpn),
             From::QpAccessErr(qpn) => AsyncEvent::QpAccessErr(qpn),
-            From::CommEst(qpn) => AsyncEvent::CommEst(qpn),
+            From::CommEst(qpn) => {
+                let now = self.now;
+                if let Some((manager, engine)) = self.manager() {
+                    manager.communication_established(engine, now, qpn);
+                }
+                AsyncEvent::CommEst(qpn)
+            }
             From::SqDrained(qpn) => AsyncEvent::SqDrained(qpn),
             From::QpLastWqeReached(qpn) => AsyncEvent::QpLastWqeReached(qpn),
-            // No shared receive queue is made yet whose limit could be reached.
-            From::SrqLimitReached(_) => return None,
+            From::SrqLimitReached(srq) => AsyncEvent::SrqLimitReached(SrqId(srq)),
         })
     }
 }

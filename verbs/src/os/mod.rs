@@ -2,11 +2,13 @@
 
 mod epoll;
 mod eventfd;
+mod multicast;
 mod random;
 mod thread;
 
 pub(crate) use epoll::Epoll;
 pub(crate) use eventfd::EventFd;
+pub(crate) use multicast::Membership;
 pub(crate) use random::fill_random;
 pub(crate) use thread::{pin_to, spawn_without_signals};
 
@@ -16,6 +18,16 @@ use std::time::Duration;
 
 /// Sleeps until one of `fds` is readable, `timeout` has passed (`None`: for ever), or a signal arrives.
 pub(crate) fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+    poll(fds, timeout).map(drop)
+}
+
+/// Whether it is readable now.
+pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    poll(&[fd], Some(Duration::ZERO)).is_ok_and(|ready| ready > 0)
+}
+
+/// How many are ready; none after a signal.
+fn poll(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<libc::c_int> {
     let mut polled: Vec<libc::pollfd> = fds.iter().map(readable).collect();
     let timeout = timeout.map(timespec);
     let timeout_ptr = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -25,8 +37,8 @@ pub(crate) fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -
     // outlives the call; a null signal mask leaves the mask as it is.
     let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout_ptr, std::ptr::null()) };
     match checked(ready) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        ready => ready,
     }
 }
 

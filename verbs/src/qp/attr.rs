@@ -28,6 +28,15 @@ impl AddressVector {
     pub const fn new(dgid: Gid) -> Self {
         Self { dgid, sgid_index: None, flow_label: 0, hop_limit: 64, traffic_class: 0 }
     }
+
+    fn of_path(path: &Path) -> Self {
+        Self {
+            flow_label: path.flow_label,
+            hop_limit: path.hop_limit,
+            traffic_class: path.traffic_class,
+            ..Self::new(path.destination.into())
+        }
+    }
 }
 
 /// Attributes to change with [`QueuePair::modify`](crate::QueuePair::modify), or as
@@ -43,6 +52,10 @@ impl AddressVector {
 /// | RTR to RTS | `timeout`, `retry_cnt`, `rnr_retry`, `sq_psn`, `max_rd_atomic` | `cur_state`, `access`, `min_rnr_timer` |
 /// | RTS to SQD | | `en_sqd_async_notify` |
 /// | any to RESET, any to ERR | | |
+///
+/// The others need a part of that: UC neither `max_dest_rd_atomic`, `min_rnr_timer` nor any attribute of retries and READs;
+/// an XRC initiator not the first two; an XRC target neither `retry_cnt`, `rnr_retry` nor `max_rd_atomic`; UD `qkey`
+/// instead of `access`, nothing from INIT to RTR, and `sq_psn` from RTR to RTS. UC and UD also go from SQE back to RTS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QpAttr {
     /// The state to go to.
@@ -114,6 +127,7 @@ impl QpAttr {
         }
     }
 
+    /// With the address vector as it was set, if it was set here.
     pub(crate) fn from_stack(attr: &uroce_stack::QpAttr, av: Option<AddressVector>) -> Self {
         Self {
             state: attr.state,
@@ -123,7 +137,7 @@ impl QpAttr {
             pkey_index: attr.pkey_index,
             port: attr.port,
             qkey: attr.qkey,
-            av: attr.path.is_some().then_some(av).flatten(),
+            av: attr.path.as_ref().map(|path| av.unwrap_or_else(|| AddressVector::of_path(path))),
             path_mtu: attr.path_mtu,
             timeout: attr.timeout,
             retry_cnt: attr.retry_cnt,
@@ -155,6 +169,8 @@ pub struct QpInitAttr {
     pub max_inline_data: u32,
     /// Every send work request brings a completion, signaled or not.
     pub sq_sig_all: bool,
+    /// A multicast datagram of its own does not come back to it (`IBV_QP_CREATE_BLOCK_SELF_MCAST_LB`).
+    pub block_multicast_loopback: bool,
 }
 
 impl Default for QpInitAttr {
@@ -168,6 +184,7 @@ impl Default for QpInitAttr {
             max_recv_sge: 1,
             max_inline_data: 64,
             sq_sig_all: false,
+            block_multicast_loopback: false,
         }
     }
 }

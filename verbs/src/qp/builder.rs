@@ -4,10 +4,13 @@ use std::sync::Mutex;
 
 use uroce_stack::{Access, NewQp, QpInit, QpState, QpType};
 
+use super::multicast::Groups;
 use super::{PreparedQueuePair, QpAttr, QpInitAttr, QueuePair};
 use crate::cq::CompletionQueue;
 use crate::error::Error;
 use crate::pd::ProtectionDomain;
+use crate::srq::SharedReceiveQueue;
+use crate::xrc::XrcDomain;
 
 /// Makes a queue pair; from [`ProtectionDomain::create_qp`].
 ///
@@ -21,6 +24,9 @@ pub struct QpBuilder<'a> {
     recv_cq: &'a CompletionQueue,
     init: QpInitAttr,
     access: Access,
+    qkey: u32,
+    srq: Option<&'a SharedReceiveQueue>,
+    xrcd: Option<&'a XrcDomain>,
 }
 
 impl<'a> QpBuilder<'a> {
@@ -31,7 +37,7 @@ impl<'a> QpBuilder<'a> {
         recv_cq: &'a CompletionQueue,
     ) -> Self {
         let init = QpInitAttr { qp_type, ..QpInitAttr::default() };
-        Self { pd, send_cq, recv_cq, init, access: Access::empty() }
+        Self { pd, send_cq, recv_cq, init, access: Access::empty(), qkey: 0, srq: None, xrcd: None }
     }
 
     /// Send work requests outstanding at most.
@@ -70,8 +76,34 @@ impl<'a> QpBuilder<'a> {
         self
     }
 
+    /// Takes receives from there instead of from a queue of its own.
+    pub const fn srq(mut self, srq: &'a SharedReceiveQueue) -> Self {
+        self.srq = Some(srq);
+        self
+    }
+
+    /// The domain of an XRC target, which needs one, and which completes at the queues of the shared receive queues that
+    /// its peer names, not at its own.
+    pub const fn xrcd(mut self, xrcd: &'a XrcDomain) -> Self {
+        self.xrcd = Some(xrcd);
+        self
+    }
+
+    /// Multicast datagrams of its own do not come back to it.
+    pub const fn block_multicast_loopback(mut self) -> Self {
+        self.init.block_multicast_loopback = true;
+        self
+    }
+
+    /// The Q_Key that datagrams to it must have until [`activate`](PreparedQueuePair::activate) says another. UD only; 0
+    /// unless set.
+    pub const fn qkey(mut self, qkey: u32) -> Self {
+        self.qkey = qkey;
+        self
+    }
+
     /// What the peer may do with memory of the protection domain, as far as each region allows it too:
-    /// [`Access::REMOTE_WRITE`], [`Access::REMOTE_READ`], [`Access::REMOTE_ATOMIC`].
+    /// [`Access::REMOTE_WRITE`], [`Access::REMOTE_READ`], [`Access::REMOTE_ATOMIC`], [`Access::FLUSH_GLOBAL`].
     pub const fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
@@ -80,12 +112,16 @@ impl<'a> QpBuilder<'a> {
     /// Makes it and brings it to INIT: receives may be posted, and it may be connected.
     ///
     /// # Errors
-    /// [`Error::Refused`] when a number is out of range or the device has no queue pair left.
+    /// [`Error::Refused`] when a number is out of range, an object does not fit the type or the device has no queue pair
+    /// left; [`Error::OtherDevice`]; [`Error::Modify`] when the Q_Key is a controlled one.
     pub fn build(self) -> Result<PreparedQueuePair, Error> {
-        let access = self.access;
+        let init = QpAttr { pkey_index: Some(0), port: Some(1), ..QpAttr::to(QpState::Init) };
+        let init = if self.init.qp_type == QpType::Ud {
+            QpAttr { qkey: Some(self.qkey), ..init }
+        } else {
+            QpAttr { access: Some(self.access), ..init }
+        };
         let qp = self.build_reset()?;
-        let init =
-            QpAttr { pkey_index: Some(0), port: Some(1), access: Some(access), ..QpAttr::to(QpState::Init) };
         qp.modify(&init)?;
         Ok(PreparedQueuePair::new(qp))
     }
@@ -95,6 +131,7 @@ impl<'a> QpBuilder<'a> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_reset(self) -> Result<QueuePair, Error> {
+        self.check()?;
         let core = self.pd.context().core();
         let NewQp { qpn, send, recv } = core.control(|port, _| {
             let created = port.engine.create_qp(self.pd.handle(), &self.to_stack())?;
@@ -109,9 +146,21 @@ impl<'a> QpBuilder<'a> {
             recv: Mutex::new(recv),
             send_cq: self.send_cq.clone(),
             recv_cq: self.recv_cq.clone(),
+            srq: self.srq.cloned(),
+            xrcd: self.xrcd.cloned(),
+            groups: Groups::default(),
             init,
             av: Mutex::default(),
         })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.init.qp_type == QpType::Gsi {
+            return Err(Error::Config("queue pair 1 is the connection manager's: make an event channel instead"));
+        }
+        let srq = self.srq.map(|srq| srq.pd().context());
+        let others = [Some(self.send_cq.context()), Some(self.recv_cq.context()), srq, self.xrcd.map(XrcDomain::context)];
+        others.into_iter().flatten().try_for_each(|other| self.pd.context().check_same(other))
     }
 
     fn to_stack(&self) -> QpInit {
@@ -123,6 +172,9 @@ impl<'a> QpBuilder<'a> {
             max_recv_sge: init.max_recv_sge,
             max_inline_data: init.max_inline_data,
             sq_sig_all: init.sq_sig_all,
+            srq: self.srq.map(SharedReceiveQueue::handle),
+            xrcd: self.xrcd.map(XrcDomain::handle),
+            block_multicast_loopback: init.block_multicast_loopback,
             ..QpInit::new(init.qp_type, self.send_cq.handle(), self.recv_cq.handle())
         }
     }

@@ -3,6 +3,7 @@
 mod attr;
 mod batch;
 mod builder;
+mod multicast;
 mod prepared;
 
 pub use attr::{AddressVector, QpAttr, QpInitAttr};
@@ -13,13 +14,16 @@ pub use prepared::{ConnectionParams, PreparedQueuePair};
 use std::sync::Mutex;
 
 use uroce_stack::wire::Qpn;
-use uroce_stack::{QpState, RecvQueue, SendQueue};
+use uroce_stack::{Counters, QpState, QpType, RecvQueue, SendQueue};
 
 use crate::cq::CompletionQueue;
 use crate::driver::lock;
 use crate::error::{Error, ModifyError, PostError};
 use crate::pd::ProtectionDomain;
+use crate::srq::SharedReceiveQueue;
 use crate::wr::{RecvWr, SendWr};
+use crate::xrc::XrcDomain;
+use multicast::Groups;
 
 /// A queue pair (`ibv_qp`).
 ///
@@ -33,6 +37,9 @@ pub struct QueuePair {
     recv: Mutex<RecvQueue>,
     send_cq: CompletionQueue,
     recv_cq: CompletionQueue,
+    srq: Option<SharedReceiveQueue>,
+    xrcd: Option<XrcDomain>,
+    groups: Groups,
     init: QpInitAttr,
     /// The address vector as it was set: the engine knows it only resolved.
     av: Mutex<Option<AddressVector>>,
@@ -61,6 +68,24 @@ impl QueuePair {
     #[must_use]
     pub fn recv_cq(&self) -> &CompletionQueue {
         &self.recv_cq
+    }
+
+    /// Its transport service.
+    #[must_use]
+    pub const fn qp_type(&self) -> QpType {
+        self.init.qp_type
+    }
+
+    /// The shared queue that it takes receives from, if there is one.
+    #[must_use]
+    pub const fn srq(&self) -> Option<&SharedReceiveQueue> {
+        self.srq.as_ref()
+    }
+
+    /// The XRC domain of an XRC target.
+    #[must_use]
+    pub const fn xrcd(&self) -> Option<&XrcDomain> {
+        self.xrcd.as_ref()
     }
 
     /// The domain whose memory it may use.
@@ -154,6 +179,14 @@ impl QueuePair {
         let (attr, _) = self.pd.context().core().control(|port, _| port.engine.query_qp(self.qpn))?;
         Ok((QpAttr::from_stack(&attr, lock(&self.av).clone()), self.init))
     }
+
+    /// What was counted for it since it was made; those of the device are at
+    /// [`Context::counters`](crate::Context::counters).
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let core = self.pd.context().core();
+        core.control(|port, _| port.engine.qp_counters(self.qpn).cloned()).unwrap_or_default()
+    }
 }
 
 /// How many requests were accepted.
@@ -178,7 +211,7 @@ impl Drop for QueuePair {
             port.remove_queue_pair(self.qpn);
             port.engine.destroy_qp(self.qpn)
         });
-        core.events.forget_qp(self.qpn);
+        core.events.forget(|event| event.qpn() == Some(self.qpn));
         debug_assert_eq!(destroyed, Ok(()), "a queue pair is destroyed once");
     }
 }

@@ -1,6 +1,6 @@
 //! From a queue pair to a connection.
 
-use uroce_stack::QpState;
+use uroce_stack::{QpState, QpType};
 use uroce_stack::wire::{Mtu, Psn, Qpn};
 
 use super::{AddressVector, QpAttr, QueuePair};
@@ -103,6 +103,22 @@ impl PreparedQueuePair {
         self.qp.post_recv(requests)
     }
 
+    /// Its transport service.
+    #[must_use]
+    pub const fn qp_type(&self) -> QpType {
+        self.qp.qp_type()
+    }
+
+    /// Brings a UD queue pair to RTS, where it takes datagrams with this Q_Key from anybody.
+    ///
+    /// # Errors
+    /// [`Error::Modify`] when the Q_Key is a controlled one, or the queue pair needs a peer. It is dropped then.
+    pub fn activate(self, qkey: u32) -> Result<QueuePair, Error> {
+        self.qp.modify(&QpAttr { qkey: Some(qkey), ..QpAttr::to(QpState::Rtr) })?;
+        self.qp.modify(&QpAttr { sq_psn: Some(self.psn), ..QpAttr::to(QpState::Rts) })?;
+        Ok(self.qp)
+    }
+
     /// Connects to `peer`, which has to connect to this [`endpoint`](Self::endpoint) in turn: through RTR to
     /// RTS.
     ///
@@ -132,26 +148,37 @@ impl PreparedQueuePair {
             traffic_class: params.traffic_class,
             ..AddressVector::new(peer.gid)
         };
-        QpAttr {
+        let attr = QpAttr {
             av: Some(av),
             path_mtu: Some(params.path_mtu.unwrap_or(self.qp.pd().context().active_mtu())),
             dest_qpn: Some(peer.qpn),
             rq_psn: Some(peer.psn),
-            max_dest_rd_atomic: Some(params.max_dest_rd_atomic),
-            min_rnr_timer: Some(params.min_rnr_timer),
             ..QpAttr::to(QpState::Rtr)
+        };
+        match self.qp_type() {
+            QpType::Rc | QpType::XrcTgt => QpAttr {
+                max_dest_rd_atomic: Some(params.max_dest_rd_atomic),
+                min_rnr_timer: Some(params.min_rnr_timer),
+                ..attr
+            },
+            _ => attr,
         }
     }
 
+    /// What each type needs of it: a target sends no requests, an unreliable connection repeats none.
     fn ready_to_send(&self) -> QpAttr {
         let params = &self.params;
-        QpAttr {
-            timeout: Some(params.timeout),
-            retry_cnt: Some(params.retry_cnt),
-            rnr_retry: Some(params.rnr_retry),
-            sq_psn: Some(self.psn),
-            max_rd_atomic: Some(params.max_rd_atomic),
-            ..QpAttr::to(QpState::Rts)
+        let attr = QpAttr { sq_psn: Some(self.psn), ..QpAttr::to(QpState::Rts) };
+        match self.qp_type() {
+            QpType::Rc | QpType::XrcIni => QpAttr {
+                timeout: Some(params.timeout),
+                retry_cnt: Some(params.retry_cnt),
+                rnr_retry: Some(params.rnr_retry),
+                max_rd_atomic: Some(params.max_rd_atomic),
+                ..attr
+            },
+            QpType::XrcTgt => QpAttr { timeout: Some(params.timeout), ..attr },
+            _ => attr,
         }
     }
 }

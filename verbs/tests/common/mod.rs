@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use uroce::testing::{Connected, LinkModel, connected_pair};
-use uroce::{Access, Completion, CompletionQueue, Drive, MemoryRegion, WcStatus};
+use uroce::{
+    Access, AsyncEvent, Completion, CompletionQueue, Drive, MemoryRegion, QpBuilder, QpType, QueuePair, WcStatus,
+};
 
 /// Longer than anything here may take, on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -43,6 +45,44 @@ pub(crate) fn succeed(pair: &(Connected, Connected), cq: &CompletionQueue) -> Co
     let completion = next(pair, cq);
     assert_eq!(completion.status, WcStatus::Success, "{completion:?}");
     completion
+}
+
+/// Waits until `condition` holds, with both devices driven if they have to be.
+pub(crate) fn eventually(pair: &(Connected, Connected), mut condition: impl FnMut() -> bool) {
+    for _ in 0..1 << 24 {
+        if condition() {
+            return;
+        }
+        drive(pair);
+    }
+    panic!("it never came about; counters: {:?} and {:?}", pair.0.ctx.counters(), pair.1.ctx.counters());
+}
+
+/// Waits for an asynchronous event of `end`, which must be this one.
+pub(crate) fn await_event(pair: &(Connected, Connected), end: &Connected, expected: AsyncEvent) {
+    eventually(pair, || match end.ctx.async_event() {
+        Some(event) => {
+            assert_eq!(event, expected);
+            true
+        }
+        None => false,
+    });
+}
+
+/// Another queue pair at each end, of any connected type, connected to each other: `refine` says what is not usual.
+pub(crate) fn connected(
+    pair: &(Connected, Connected),
+    types: (QpType, QpType),
+    refine: impl for<'a> Fn(QpBuilder<'a>) -> QpBuilder<'a>,
+) -> (QueuePair, QueuePair) {
+    let make = |end: &Connected, qp_type| {
+        let qp = end.pd.create_qp(qp_type, &end.cq, &end.cq).max_send_sge(4).max_recv_sge(4).access(ALL);
+        refine(qp).build().expect("a queue pair")
+    };
+    let (left, right) = (make(&pair.0, types.0), make(&pair.1, types.1));
+    let (ours, theirs) = (left.endpoint(), right.endpoint());
+    let right = right.connect(ours).expect("connected");
+    (left.connect(theirs).expect("connected"), right)
 }
 
 pub(crate) fn drive(pair: &(Connected, Connected)) {

@@ -80,13 +80,33 @@ fn only_rocev2_is_taken_from_the_kernel() {
         Ok(program) => program,
         Err(error) => return crate::testing::skip(&error),
     };
-    for (name, ours, mut frame) in frames() {
+    tells_apart(&program, Verdict::Drop as u32, Verdict::Pass as u32);
+}
+
+#[test]
+fn only_rocev2_is_kept_from_the_network_stack() {
+    let program = match bpf::load_traffic_program(&steer::assemble_drop()) {
+        Ok(program) => program,
+        Err(error) => return crate::testing::skip(&error),
+    };
+    const DROP: u32 = 2;
+    const NEXT: u32 = u32::MAX;
+    tells_apart(&program, DROP, NEXT);
+}
+
+/// Whether the program answers so to each frame that is ours, and so to the others.
+fn tells_apart(program: &OwnedFd, ours: u32, others: u32) {
+    for (name, is_ours, mut frame) in frames() {
         if name == "IPv4 with options beyond the end" {
             frame[14] = 0x4f;
         }
-        let verdict = bpf::test_run(program.as_fd(), &frame).unwrap();
-        let expected = if ours { Verdict::Drop } else { Verdict::Pass };
-        assert_eq!(verdict, expected as u32, "{name}");
+        // The MAC of the interface that the kernel pretends to have received it on.
+        frame[..6].fill(0);
+        match bpf::test_run(program.as_fd(), &frame) {
+            Ok(verdict) => assert_eq!(verdict, if is_ours { ours } else { others }, "{name}"),
+            // A packet that ends in its IP header is none to a program of traffic control.
+            Err(error) => assert!(!is_ours && frame.len() < 14 + 20, "{name}: {error}"),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) const fn factors(bytes: u32) -> (i64, i64) {
 }
 
 /// x^exponent mod P, as a factor: one bit up, since the product of two reflected numbers comes out one bit low.
-const fn power(exponent: u32) -> i64 {
+pub(super) const fn power(exponent: u32) -> i64 {
     let mut remainder = 1 << 31;
     let mut left = exponent;
     while left > 0 {

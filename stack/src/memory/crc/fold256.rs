@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 use core::array;
 
 use super::fold::factors;
-use super::{Pass, fold128};
+use super::{Pass, fold128, sparse};
 
 /// The register after all bytes of `pass`.
 #[target_feature(enable = "avx2,vpclmulqdq")]
@@ -17,8 +17,14 @@ pub(super) fn crc<const COPY: bool>(crc: u32, pass: &mut Pass<'_, COPY>) -> u32 
         let [a, b] = pass.next_array();
         [_mm256_xor_si256(a, register), b]
     } else {
-        let [a, b, c, d] = pass.next_array();
-        fold_128_bytes([_mm256_xor_si256(a, register), b, c, d], pass)
+        let lanes = match pass.next_block() {
+            Some(block) => sparse::fold_block(register, block),
+            None => {
+                let [a, b, c, d] = pass.next_array();
+                [_mm256_xor_si256(a, register), b, c, d]
+            }
+        };
+        fold_128_bytes(lanes, pass)
     };
     let by_64 = constants(const { factors(64) });
     while pass.left() >= 64 {
@@ -45,7 +51,7 @@ fn fold_128_bytes<const COPY: bool>(mut lanes: [__m256i; 4], pass: &mut Pass<'_,
 /// `next` plus `lanes` moved on by the distance the factors stand for.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq")]
-fn fold(lanes: __m256i, next: __m256i, factors: __m256i) -> __m256i {
+pub(super) fn fold(lanes: __m256i, next: __m256i, factors: __m256i) -> __m256i {
     let first = _mm256_clmulepi64_epi128(lanes, factors, 0x00);
     let second = _mm256_clmulepi64_epi128(lanes, factors, 0x11);
     _mm256_xor_si256(_mm256_xor_si256(next, first), second)
@@ -64,6 +70,6 @@ fn quarters([a, b]: [__m256i; 2]) -> [__m128i; 4] {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn constants((low, high): (i64, i64)) -> __m256i {
+pub(super) fn constants((low, high): (i64, i64)) -> __m256i {
     _mm256_set_epi64x(high, low, high, low)
 }

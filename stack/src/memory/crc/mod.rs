@@ -11,6 +11,8 @@ mod fold512;
 mod kernel;
 mod pass;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sparse;
 
 #[cfg(test)]
 mod tests;

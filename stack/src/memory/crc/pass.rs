@@ -91,6 +91,13 @@ impl<'a, const COPY: bool> Pass<'a, COPY> {
         number
     }
 
+    /// The next bytes as a block that may be read more than once, if as many are left. A copying pass has none: it
+    /// would read what it has just written, and wait for it.
+    #[inline(always)]
+    pub(super) fn next_block<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        if COPY || self.left < N { None } else { self.next_slice(N).first_chunk() }
+    }
+
     /// The next `max` bytes or what is left, as they are after the copying.
     pub(super) fn next_slice(&mut self, max: usize) -> &'a [u8] {
         let len = self.left.min(max);

@@ -80,7 +80,7 @@ impl Responder {
         };
         self.assembly = Assembly::Send { placed };
         check_length(position, packet.payload.len(), connection.mtu.bytes())?;
-        let total = self.place(env, packet, placed)?;
+        let total = self.place(connection, env, packet, placed)?;
         if let Some(rkey) = ending.invalidated_rkey {
             env.memory.invalidate(self.subject, rkey).map_err(|_| BAD_INVALIDATE)?;
         }
@@ -96,14 +96,19 @@ impl Responder {
     }
 
     /// Puts the payload of a SEND behind the `placed` bytes that its receive holds; tells how many it holds then.
-    fn place(&self, env: &mut Env<'_>, packet: &Packet<'_>, placed: u64) -> Result<u64, Refusal> {
-        let receive = self.receives.current();
+    fn place(
+        &self,
+        connection: &Connection,
+        env: &mut Env<'_>,
+        packet: &Packet<'_>,
+        placed: u64,
+    ) -> Result<u64, Refusal> {
         let total = placed + packet.payload.len() as u64;
-        if total > receive.room() {
+        if total > self.receives.current().room() {
             env.counters.add(Counter::RespLocalErr);
             return Err(TOO_LONG);
         }
-        env.memory.scatter(self.subject.pd, receive.sges(), placed, packet.payload).map_err(|_| {
+        self.receives.place(connection, env, placed, packet.payload).map_err(|_| {
             env.counters.add(Counter::RespLocalErr);
             BAD_RECEIVE
         })?;

@@ -153,13 +153,12 @@ impl ConnectedReceiver {
             Assembly::Send { placed } => placed,
             _ => self.take_receive(env)?,
         };
-        let receive = self.receives.current();
         let total = placed + packet.payload.len() as u64;
-        if total > receive.room() {
-            return Err(Refusal::Fatal(WcStatus::LocLenErr));
+        if total > self.receives.current().room() {
+            return Err(Refusal::Drop(Counter::TooLong));
         }
-        env.memory
-            .scatter(connection.pd, receive.sges(), placed, packet.payload)
+        self.receives
+            .place(connection, env, placed, packet.payload)
             .map_err(|_| Refusal::Fatal(WcStatus::LocProtErr))?;
         self.assembly = Assembly::Send { placed: total };
         if position.is_end() {

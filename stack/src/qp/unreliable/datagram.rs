@@ -73,11 +73,10 @@ impl DatagramReceiver {
     fn place(&self, connection: &Connection, env: &mut Env<'_>, packet: &Packet<'_>) -> Result<(), WcStatus> {
         let mut area = [0; HEADER_AREA];
         area[HEADER_AREA - packet.ip_header.len()..].copy_from_slice(packet.ip_header);
-        let sges = self.receives.current().sges();
         let header = Payload { head: &area, rest: &[] };
-        env.memory
-            .scatter(connection.pd, sges, 0, header)
-            .and_then(|()| env.memory.scatter(connection.pd, sges, HEADER_AREA as u64, packet.payload))
+        self.receives
+            .place(connection, env, 0, header)
+            .and_then(|()| self.receives.place(connection, env, HEADER_AREA as u64, packet.payload))
             .map_err(|_| {
                 env.counters.add(Counter::RespLocalErr);
                 WcStatus::LocProtErr

@@ -25,21 +25,16 @@ impl PortSpace {
 }
 
 impl ServiceId {
-    /// What stands above the port space in identifiers of `rdma_cm`.
-    const PREFIX: u64 = 0x0000_0001;
-
     /// The identifier of a port of `rdma_cm`.
     #[must_use]
     pub const fn new(space: PortSpace, port: u16) -> Self {
-        Self(Self::PREFIX << 32 | (space as u64) << 16 | port as u64)
+        Self((space as u64) << 16 | port as u64)
     }
 
     /// The port space, if it is one of `rdma_cm`.
     #[must_use]
     pub fn port_space(self) -> Option<PortSpace> {
-        let space = (self.0 >> 16) as u16;
-        let is_rdma_cm = self.0 >> 32 == Self::PREFIX;
-        PortSpace::ALL.into_iter().find(|known| is_rdma_cm && *known as u16 == space)
+        PortSpace::ALL.into_iter().find(|known| *known as u64 == self.0 >> 16)
     }
 
     /// The port; it means one when there is a [`port_space`](Self::port_space).
@@ -68,14 +63,14 @@ mod tests {
     #[test]
     fn ports_are_where_linux_puts_them() {
         let service = ServiceId::new(PortSpace::Tcp, 18515);
-        assert_eq!(service.0, 0x0000_0001_0106_4853);
+        assert_eq!(service.0, 0x0000_0000_0106_4853);
         assert_eq!((service.port_space(), service.port()), (Some(PortSpace::Tcp), 18515));
         assert!(service.has_ip_header());
     }
 
     #[test]
     fn others_have_no_port_space() {
-        for service in [0, 0x0106_4853, 0x2_0106_4853, 0x1_0107_4853, u64::MAX] {
+        for service in [0, 0x4853, 0x1_0106_4853, 0x0107_4853, u64::MAX] {
             assert_eq!(ServiceId(service).port_space(), None);
             assert!(!ServiceId(service).has_ip_header());
         }

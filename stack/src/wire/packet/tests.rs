@@ -77,7 +77,7 @@ fn valid_frames() -> Vec<Vec<u8>> {
 
 /// Protocol section 3.2.
 #[test]
-fn worked_examples_have_the_right_icrc() {
+fn c02_worked_examples_have_the_right_icrc() {
     for frame in examples::all() {
         let ip_at = if frame[12..14] == [0x81, 0] { 18 } else { 14 };
         let icrc_at = frame.len() - 4;
@@ -112,9 +112,8 @@ fn checksum_of_ipv4_is_verified() {
     assert_eq!(Packet::parse(&marked(), &[]).map(|packet| packet.operation), packet);
 }
 
-/// Cases C03, X04.
 #[test]
-fn reads_a_notification_of_hardware() {
+fn c03_x04_reads_a_notification_of_hardware() {
     let frame = hex(examples::A);
     let packet = Packet::parse(&frame, &[]).unwrap();
     assert_eq!(packet.destination_mac, MacAddr([0xe4, 0x1d, 0x2d, 0xab, 0x2b, 0xc2]));
@@ -130,9 +129,9 @@ fn reads_a_notification_of_hardware() {
     assert!(Packet::parse(&changed(examples::A, |frame| frame[46] |= 0x80), &[]).is_ok());
 }
 
-/// Case C01: pad bytes are covered, and do not count as payload.
+/// Pad bytes are covered, and do not count as payload.
 #[test]
-fn reads_payload_and_padding() {
+fn c01_reads_payload_and_padding() {
     let frame = hex(examples::C);
     let packet = Packet::parse(&frame, &[]).unwrap();
     assert_eq!((packet.payload.len(), packet.pad.as_slice()), (18, &[0, 0][..]));
@@ -154,7 +153,7 @@ fn reads_an_acknowledgement_with_a_tag() {
 }
 
 #[test]
-fn every_cut_is_refused() {
+fn x07_every_cut_is_refused() {
     for frame in valid_frames() {
         for len in 0..frame.len() {
             let reason = refusal(&frame[..len]);
@@ -165,7 +164,7 @@ fn every_cut_is_refused() {
 
 /// Protocol section 1.1: the length is what UDP says.
 #[test]
-fn bytes_behind_are_ignored() {
+fn x07_bytes_behind_are_ignored() {
     for mut frame in valid_frames() {
         let want = frame.clone();
         frame.resize(frame.len() + 30, 0x5a);
@@ -223,9 +222,9 @@ fn is_masked(bit: usize, v4: bool) -> bool {
     ip || [udp_at + 6, udp_at + 7, udp_at + 12].contains(&byte)
 }
 
-/// Cases X01, X02, X03: what no RoCEv2 sender does below the transport.
+/// What no RoCEv2 sender does below the transport.
 #[test]
-fn foreign_ip_headers_are_refused_by_name() {
+fn x02_x03_foreign_ip_headers_are_refused_by_name() {
     let cases: [(Malformed, &str, Change); 14] = [
         (Malformed::NotRoce, examples::F, |frame| frame[23] = 6),
         (Malformed::NotRoce, examples::F, |frame| frame[37] = 0xb8),
@@ -248,7 +247,7 @@ fn foreign_ip_headers_are_refused_by_name() {
 }
 
 #[test]
-fn ip_versions_and_options_are_refused_by_name() {
+fn x01_ip_versions_and_options_are_refused_by_name() {
     for (at, value) in [(14, 0x65), (14, 0x44)] {
         let mut frame = hex(examples::F);
         frame[at] = value;
@@ -268,7 +267,7 @@ fn ip_versions_and_options_are_refused_by_name() {
 
 /// Protocol section 1.1: no filter on source port, traffic class, hop limit, identification, flags.
 #[test]
-fn any_value_of_the_free_fields_is_accepted() {
+fn c09_any_value_of_the_free_fields_is_accepted() {
     let changes: [Change; 7] = [
         |frame| frame[34..36].copy_from_slice(&[0, 0]),
         |frame| frame[34..36].copy_from_slice(&[0x04, 0xd2]),
@@ -293,9 +292,8 @@ fn set_transport_len(frame: &mut Vec<u8>, len: u8) {
     frame.resize(42 + usize::from(len), 0);
 }
 
-/// Cases C05, C06, C27.
 #[test]
-fn transport_headers_are_refused_by_name() {
+fn c05_c06_c27_transport_headers_are_refused_by_name() {
     let cases: [(Malformed, Change); 13] = [
         (Malformed::UdpLength, |frame| set_transport_len(frame, 15)),
         (Malformed::HeadersTruncated, |frame| set_transport_len(frame, 16)),
@@ -321,9 +319,9 @@ fn transport_headers_are_refused_by_name() {
     }
 }
 
-/// Case C05: the reason does not depend on a length that is too short for anything.
+/// The reason does not depend on a length that is too short for anything.
 #[test]
-fn unknown_opcode_comes_before_lengths() {
+fn c05_s20_unknown_opcode_comes_before_lengths() {
     let frame = changed(examples::F, |frame| {
         set_transport_len(frame, 16);
         (frame[42], frame[43]) = (0xff, 0x3f);
@@ -331,9 +329,9 @@ fn unknown_opcode_comes_before_lengths() {
     assert_eq!(refusal(&frame), Some(Malformed::UnknownOpcode));
 }
 
-/// Case C06: one byte of payload less than the pad count says.
+/// One byte of payload less than the pad count says.
 #[test]
-fn pad_count_may_take_all_but_not_more() {
+fn c06_s21_pad_count_may_take_all_but_not_more() {
     let send = |transport_len, pad: u8| {
         changed(examples::H, |frame| {
             set_transport_len(frame, transport_len);

@@ -27,6 +27,10 @@ pub struct Host {
     pub recv_reader: CompletionReader,
     /// Completion queues that fired, in order.
     pub notified: Vec<Cq>,
+    /// Where receives come from, if they are not the queue pair's own.
+    pub srq: Option<SharedReceives>,
+    /// The domain of an XRC target and its shared receive queue.
+    pub xrcd: Option<Xrcd>,
 }
 
 impl Host {
@@ -36,7 +40,8 @@ impl Host {
     }
 
     pub fn with(setup: Setup) -> Self {
-        let config = Config { window: setup.window, ..Config::new([42; 32], Mtu::B4096) };
+        let (window, rxe_flush_icrc) = (setup.window, setup.rxe_flush_icrc);
+        let config = Config { window, rxe_flush_icrc, ..Config::new([42; 32], setup.port_mtu) };
         let mut engine = Engine::new(config).expect("the configuration is valid");
         let pd = engine.alloc_pd().expect("room for a protection domain");
         let region = Region::alloc(AREA);
@@ -45,7 +50,13 @@ impl Host {
             .expect("room for a region");
         let (send_cq, send_reader) = engine.create_cq(setup.cqe).expect("room for a completion queue");
         let (recv_cq, recv_reader) = engine.create_cq(setup.cqe).expect("room for a completion queue");
-        let init = qp_init(&setup, send_cq, recv_cq);
+        engine.set_addresses(&[HOST, HOST_V6]);
+        let xrcd = (setup.qp_type == QpType::XrcTgt).then(|| engine.open_xrcd().expect("room for a domain"));
+        let xrc = xrcd.map(|xrcd| (xrcd, recv_cq));
+        let size = setup.srq.or(xrc.map(|_| setup.depth));
+        let srq = size.map(|size| SharedReceives::new(&mut engine, pd, size, xrc));
+        let own = srq.as_ref().filter(|_| xrc.is_none()).map(|srq| srq.srq);
+        let init = QpInit { srq: own, xrcd, ..qp_init(&setup, send_cq, recv_cq) };
         let NewQp { qpn, send: sends, recv: recvs } =
             engine.create_qp(pd, &init).expect("room for a queue pair");
         let mut host = Self {
@@ -62,10 +73,19 @@ impl Host {
             send_reader,
             recv_reader,
             notified: Vec::new(),
+            srq,
+            xrcd,
             setup,
         };
         host.bring_up();
         host
+    }
+
+    /// What queue pairs of this host are created with.
+    pub fn init(&self) -> QpInit {
+        let own = self.srq.as_ref().filter(|_| self.xrcd.is_none());
+        let srq = own.map(|shared| shared.srq);
+        QpInit { srq, xrcd: self.xrcd, ..qp_init(&self.setup, self.send_cq, self.recv_cq) }
     }
 
     /// Brings the queue pair from RESET to the state of the setup.

@@ -9,18 +9,31 @@
     reason = "shared by test crates, each of which uses its part"
 )]
 
+mod frame;
 mod host;
+mod memory;
+mod neighbours;
 mod packet;
+mod services;
 mod setup;
+mod shared;
 
+pub use frame::*;
 pub use host::*;
+pub use memory::*;
+pub use neighbours::*;
 pub use packet::*;
+pub use services::*;
 pub use setup::*;
-pub use uroce_stack::wire::{MAX_HEADER, MacAddr, Mtu, NakCode, Packet, Path, Position, Psn, Qpn, Syndrome};
+pub use shared::*;
+pub use uroce_stack::wire::{
+    Class, Deth, MAX_HEADER, MacAddr, Mtu, NakCode, Packet, Path, Position, Psn, Qpn, Syndrome,
+};
 pub use uroce_stack::{
-    Access, AsyncEvent, Completion, CompletionReader, Config, Counter, Cq, Engine, Gather, Instant, MrKeys,
-    NewQp, Pd, PostError, QpAttr, QpInit, QpState, QpType, Recipient, RecvQueue, Region, RemoteAddr,
-    SendFlags, SendOp, SendQueue, SendWr, Sge, WcFlags, WcOpcode, WcStatus,
+    Access, AddressHandle, AsyncEvent, Completion, CompletionReader, Config, Counter, Cq, Engine, Gather,
+    Instant, MrKeys, NewQp, Pd, PostError, QpAttr, QpInit, QpState, QpType, Recipient, RecvQueue, Region,
+    RemoteAddr, SendFlags, SendOp, SendQueue, SendWr, Sge, SharedRecvQueue, Srq, SrqAttr, SrqInit, WcFlags,
+    WcOpcode, WcStatus, Xrcd,
 };
 
 /// A place in the peer's memory.

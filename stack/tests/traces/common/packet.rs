@@ -50,10 +50,11 @@ impl Pkt {
 
     /// What a parsed frame of the engine says.
     pub fn parsed(packet: &Packet<'_>) -> Self {
-        assert_eq!((packet.ip.source, packet.ip.destination), (HOST, PEER));
+        let way = (packet.ip.source, packet.ip.destination);
+        assert!(way == (HOST, PEER) || matches!(packet.class, Class::Ud(_)), "only datagrams leave the path");
         assert_eq!(packet.bth.pkey, 0xFFFF);
         assert!(
-            packet.bth.migrated && packet.ip.dont_fragment && packet.ip.ident != 0,
+            packet.bth.migrated && (way.0.is_ipv6() || packet.ip.dont_fragment && packet.ip.ident != 0),
             "section 9.3, 1 and 2"
         );
         assert!(
@@ -66,12 +67,20 @@ impl Pkt {
         (pkt.ack_request, pkt.solicited) = (packet.bth.ack_request, packet.bth.solicited);
         pkt.dest_qp = Some(packet.bth.dest_qp).filter(|qpn| *qpn != PEER_QPN);
         pkt.class = packet.class;
+        if way != (HOST, PEER) {
+            (pkt.source, pkt.destination) = way;
+        }
         pkt
     }
 
     /// The frame of the peer that carries it to the queue pair `to`.
     pub fn frame(&self, to: Qpn) -> Vec<u8> {
-        let template = Template::new(&self.path()).expect("both addresses are IPv4");
+        self.frame_along(&self.path(), to)
+    }
+
+    /// The same along another path.
+    pub fn frame_along(&self, path: &Path, to: Qpn) -> Vec<u8> {
+        let template = Template::new(path).expect("addresses of one family");
         let bth = Bth {
             pkey: self.pkey,
             solicited: self.solicited,
@@ -91,7 +100,7 @@ impl Pkt {
         frame
     }
 
-    fn path(&self) -> Path {
+    pub fn path(&self) -> Path {
         Path {
             source_mac: MacAddr([2, 0, 0, 0, 0, 2]),
             destination_mac: MacAddr([2, 0, 0, 0, 0, 1]),

@@ -8,7 +8,13 @@ use super::*;
 /// What a connection is made with.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    pub qp_type: QpType,
     pub mtu: Mtu,
+    /// What the link carries: of datagrams the longest.
+    pub port_mtu: Mtu,
+    /// Receives come from a shared receive queue of this size. An XRC target has one in any case.
+    pub srq: Option<u32>,
+    pub block_multicast_loopback: bool,
     /// The peer's first PSN.
     pub rq_psn: u32,
     /// The engine's first PSN.
@@ -26,6 +32,7 @@ pub struct Setup {
     pub window: u32,
     pub depth: u32,
     pub cqe: u32,
+    pub rxe_flush_icrc: bool,
     /// How far the queue pair is brought.
     pub state: QpState,
 }
@@ -33,7 +40,11 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
+            qp_type: QpType::Rc,
             mtu: Mtu::B1024,
+            port_mtu: Mtu::B4096,
+            srq: None,
+            block_multicast_loopback: false,
             rq_psn: 100,
             sq_psn: 500,
             access: Access::REMOTE,
@@ -47,6 +58,7 @@ impl Default for Setup {
             window: 128,
             depth: 64,
             cqe: 256,
+            rxe_flush_icrc: false,
             state: QpState::Rts,
         }
     }
@@ -55,8 +67,46 @@ impl Default for Setup {
 /// What a timeout exponent of 10 comes to.
 pub const TIMEOUT: Duration = Duration::from_nanos(4_194_304);
 
+impl Setup {
+    /// A queue pair of another kind than RC.
+    pub fn of(qp_type: QpType) -> Self {
+        Self { qp_type, ..Self::default() }
+    }
+}
+
 /// The attributes of one step towards RTS.
 pub fn attr_to(state: QpState, setup: &Setup) -> QpAttr {
+    let full = attr_of_rc(state, setup);
+    match setup.qp_type {
+        QpType::Rc => full,
+        QpType::XrcIni => QpAttr { max_dest_rd_atomic: None, min_rnr_timer: None, ..full },
+        QpType::XrcTgt => QpAttr { retry_cnt: None, rnr_retry: None, max_rd_atomic: None, ..full },
+        QpType::Uc => QpAttr {
+            path: full.path,
+            path_mtu: full.path_mtu,
+            dest_qpn: full.dest_qpn,
+            rq_psn: full.rq_psn,
+            access: full.access,
+            qkey: None,
+            ..attr_of_ud(full)
+        },
+        QpType::Gsi => QpAttr { port: None, ..attr_of_ud(full) },
+        _ => attr_of_ud(full),
+    }
+}
+
+fn attr_of_ud(full: QpAttr) -> QpAttr {
+    QpAttr {
+        state: full.state,
+        pkey_index: full.pkey_index,
+        port: full.port,
+        qkey: full.access.map(|_| QKEY),
+        sq_psn: full.sq_psn,
+        ..QpAttr::default()
+    }
+}
+
+fn attr_of_rc(state: QpState, setup: &Setup) -> QpAttr {
     let to = QpAttr::to(state);
     match state {
         QpState::Init => QpAttr { pkey_index: Some(0), port: Some(1), access: Some(setup.access), ..to },
@@ -103,6 +153,7 @@ pub const fn qp_init(setup: &Setup, send_cq: Cq, recv_cq: Cq) -> QpInit {
         max_recv_sge: 32,
         max_inline_data: 512,
         sq_sig_all: setup.sq_sig_all,
-        ..QpInit::new(QpType::Rc, send_cq, recv_cq)
+        block_multicast_loopback: setup.block_multicast_loopback,
+        ..QpInit::new(setup.qp_type, send_cq, recv_cq)
     }
 }

@@ -258,7 +258,7 @@ fn error_of_the_filler_passes_through() {
 
 /// The ICRC of the table-driven prefix equals that of the `crc` crate, for lengths near every carry.
 #[test]
-fn lengths_and_identification_enter_the_icrc() {
+fn c08_lengths_and_identification_enter_the_icrc() {
     let frame = &valid_frames()[0];
     let packet = Packet::parse(frame, &[]).unwrap();
     let template = Template::build(
