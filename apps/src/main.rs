@@ -35,17 +35,17 @@ use error::{Failure, Result};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log_to_stderr(cli.verbose);
-    match interrupt::install().and_then(|()| run(cli.command)) {
+    match interrupt::install().and_then(|()| run(cli)) {
         Ok(code) => code,
         Err(failure) => report(&failure),
     }
 }
 
-fn run(command: Command) -> Result<ExitCode> {
+fn run(cli: Cli) -> Result<ExitCode> {
     let done = |()| ExitCode::SUCCESS;
-    match command {
+    match cli.command {
         Command::Doctor(args) => doctor::main(&args),
-        Command::Devinfo(args) => devinfo::main(&args).map(done),
+        Command::Devinfo(args) => devinfo::main(&args, cli.verbose > 0).map(done),
         Command::Stat(args) => stat::main(&args).map(done),
         Command::Pingpong(args) => pingpong::main(&args).map(done),
         Command::Bw(args) => perf::bw(&args).map(done),

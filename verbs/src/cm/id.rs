@@ -229,7 +229,8 @@ impl CmId {
     /// # Errors
     /// [`Error::CmState`] when nobody asks, [`Error::Cm`] when the request has gone meanwhile.
     pub fn accept(&self, param: &ConnParam) -> Result<(), Error> {
-        match lock(&self.0.shared.state).request {
+        let request = lock(&self.0.shared.state).request;
+        match request {
             Some(Request::Connection(request)) => self.accept_connection(&request, param),
             Some(Request::Datagram(request)) => self.accept_datagrams(&request, param),
             None => Err(Error::CmState("nobody has asked this id for a connection")),

@@ -57,7 +57,7 @@ fn edges(bytes: &mut [u8], len: usize) -> [&mut [u8]; 2] {
 
 /// All short lengths and the surroundings of the longer ones that loops turn at.
 fn lengths() -> impl Iterator<Item = usize> {
-    (0..700).chain([1000, 1023, 1024, 1025, 2047, 2048, 2049, 4000, 4095, 4096])
+    (0..700).chain([1000, 1023, 1024, 1025, 2047, 2048, 2049, 4000, 4095, 4096, 4097, 4112, 8191, 8192])
 }
 
 #[test]
