@@ -4,7 +4,7 @@ use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uroce::{Backend, Mtu};
 
-use crate::{demo, devinfo, doctor, perf, pingpong, stat};
+use crate::{demo, devinfo, doctor, perf, ping, pingpong, stat};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Stat(stat::StatArgs),
     /// Exchange messages with a peer, also with ibv_rc_pingpong of rdma-core
     Pingpong(pingpong::PingpongArgs),
+    /// READ and WRITE there and back through the connection manager, also with rping of rdma-core
+    Ping(ping::PingArgs),
     /// Measure bandwidth and message rate
     Bw(perf::BwArgs),
     /// Measure latency

@@ -6,6 +6,7 @@
 
 mod cli;
 mod clock;
+mod cm;
 mod control;
 mod demo;
 mod device;
@@ -16,6 +17,7 @@ mod idle;
 mod interrupt;
 mod out;
 mod perf;
+mod ping;
 mod pingpong;
 mod progress;
 mod silence;
@@ -48,6 +50,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Devinfo(args) => devinfo::main(&args, cli.verbose > 0).map(done),
         Command::Stat(args) => stat::main(&args).map(done),
         Command::Pingpong(args) => pingpong::main(&args).map(done),
+        Command::Ping(args) => ping::main(&args, cli.verbose > 0).map(done),
         Command::Bw(args) => perf::bw(&args).map(done),
         Command::Lat(args) => perf::lat(&args).map(done),
         Command::Demo(args) => demo::main(&args).map(done),

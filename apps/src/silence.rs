@@ -14,12 +14,13 @@ pub(crate) struct Silence {
     since: Option<Stopwatch>,
     turns: u32,
     period: u32,
+    reliable: bool,
 }
 
 impl Silence {
-    /// Reads the clock once in `period` turns of the loop.
-    pub(crate) const fn new(period: u32) -> Self {
-        Self { since: None, turns: 0, period }
+    /// Reads the clock once in `period` turns of the loop. `reliable`: what is lost is sent again.
+    pub(crate) const fn new(period: u32, reliable: bool) -> Self {
+        Self { since: None, turns: 0, period, reliable }
     }
 
     /// Something came.
@@ -41,9 +42,11 @@ impl Silence {
         if self.since.get_or_insert_with(Stopwatch::start).elapsed() < VANISHED {
             return Ok(());
         }
+        let lost =
+            if self.reliable { "" } else { ", or a packet was lost, which this service does not send again" };
         Err(Failure::new(format!(
-            "nothing came from the peer for {:.1} s: it has ended or cannot be reached any more; start it again, and \
-             check with `ping` that packets pass",
+            "nothing came from the peer for {:.1} s: it has ended or cannot be reached any more{lost}; start it again, \
+             and check with `ping` that packets pass",
             VANISHED.as_secs_f64()
         )))
     }
@@ -55,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_read_seldom_and_from_the_first_look_on() {
-        let mut silence = Silence::new(3);
+        let mut silence = Silence::new(3, true);
         for _ in 0..2 {
             silence.goes_on().unwrap();
         }

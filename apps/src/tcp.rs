@@ -62,7 +62,8 @@ pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> Result<TcpSt
     }
 }
 
-fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+/// The addresses of a host.
+pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     let found = (host, port).to_socket_addrs();
     let found = found.map_err(|error| {
         Failure::new(format!(

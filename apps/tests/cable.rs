@@ -40,6 +40,50 @@ fn latency_of_every_operation_has_its_figures_in_order() {
 }
 
 #[test]
+fn every_service_has_its_figures() {
+    for (connection, command) in [
+        ("RC", "bw send"),
+        ("UC", "bw send"),
+        ("UC", "bw write"),
+        ("UD", "bw send"),
+        ("UC", "lat write"),
+        ("UC", "lat send"),
+        ("UD", "lat send"),
+    ] {
+        let report = uroce(&format!("{command} cable -c {connection} -s 3000 -n 300 --json")).json();
+        assert_eq!((&report["connection"], &report["size"]), (&connection.into(), &3000.into()), "{report}");
+        positive(&report, &[if command.starts_with("bw") { "mmsgs" } else { "p50_us" }]);
+        let counted = connection != "RC" && command == "bw send";
+        assert_eq!(report["lost"].as_u64(), counted.then_some(0), "{report}");
+    }
+}
+
+#[test]
+fn datagrams_are_as_long_as_a_packet() {
+    let report = uroce("bw send cable -c ud -n 100 --json").json();
+    assert_eq!(
+        (report["connection"].as_str(), report["size"].as_u64()),
+        (Some("UD"), Some(1024)),
+        "{report}"
+    );
+    uroce("bw send cable -c UD -s 4097").failed(1, &["4097 bytes do not fit a datagram", "-s 4096"]);
+    uroce("bw send cable -c UD -m 1024 -s 1025").failed(1, &["-s 1024"]);
+    let reports = uroce("bw send cable -c UD -m 1024 -a -n 9 --json").json();
+    let sizes: Vec<u64> =
+        reports.as_array().expect("an array").iter().filter_map(|row| row["size"].as_u64()).collect();
+    assert_eq!(sizes, (1..=10).map(|power| 1 << power).collect::<Vec<u64>>());
+}
+
+#[test]
+fn queue_pairs_may_share_their_receives() {
+    for connection in ["RC", "UC", "UD"] {
+        let options = "-q 4 -s 2000 -n 500 -t 16 -r 200";
+        let report = uroce(&format!("bw send cable --use-srq -c {connection} {options} --json")).json();
+        assert_eq!((report["messages"].as_u64(), report["qps"].as_u64()), (Some(2000), Some(4)), "{report}");
+    }
+}
+
+#[test]
 fn many_queue_pairs_share_the_messages() {
     for op in ["write", "send"] {
         let report = uroce(&format!("bw {op} cable -q 5 -s 3000 -n 333 -t 16 -m 1024 --json")).json();
@@ -70,7 +114,7 @@ fn all_sizes_make_one_row_each() {
 fn a_table_has_a_title_a_header_and_a_row() {
     let text = uroce("bw write cable -n 100").good();
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].starts_with("bw write: cable, path MTU 4096"), "{text}");
+    assert!(lines[0].starts_with("bw write: cable, path MTU 4096, RC, queue pairs 1"), "{text}");
     assert!(lines[1].ends_with("Mmsg/s") && lines[2].trim_start().starts_with("65536"), "{text}");
 }
 

@@ -140,7 +140,7 @@ fn entries_of_a_request_and_bytes_of_a_message() {
     let refused = |length| end.qp.post_send(&[message(length)]).err().map(|error| error.kind);
     assert_eq!(refused(shown.get("max_msg_sz")), None);
     let too_long = refused(shown.get("max_msg_sz") + 1);
-    assert!(matches!(too_long, Some(PostErrorKind::Length { .. })), "{too_long:?}");
+    assert!(matches!(too_long, Some(PostErrorKind::TooLong { .. })), "{too_long:?}");
     let inbox = end.pd.alloc_mr(64, Access::LOCAL_WRITE).expect("memory");
     let receive = |entries: usize| end.qp.post_recv(&[RecvWr::new(1, vec![inbox.sge(..); entries])]);
     assert!(receive(4).is_ok() && receive(5).is_err(), "the queue pair was made for 4 entries");

@@ -22,6 +22,13 @@ fn wrong_usage_has_status_2() {
         "pingpong",
         "devinfo",
         "pingpong eth0 -m 9000",
+        "pingpong eth0 --uc --ud",
+        "pingpong eth0 --srq -q 256",
+        "pingpong eth0 --ud -m 1024",
+        "bw send cable -c XRC",
+        "stat --watch 0",
+        "stat --serve nowhere",
+        "stat --serve --json",
     ] {
         let ended = uroce(words);
         assert_eq!(ended.status.code(), Some(2), "{words}: {ended:#?}");
@@ -33,6 +40,11 @@ fn what_cannot_be_is_wrong_usage_too() {
     uroce("bw write cable 192.0.2.1").failed(2, &["no HOST"]);
     uroce("bw atomic cable -s 16").failed(2, &["8 bytes"]);
     uroce("bw write cable -D 0").failed(2, &["0.01"]);
+    uroce("bw read cable -c UC").failed(2, &["UC has no read"]);
+    uroce("lat write cable -c UD").failed(2, &["UD has no write"]);
+    uroce("bw write cable --use-srq").failed(2, &["leave --use-srq away"]);
+    uroce("pingpong eth0 -q 4").failed(2, &["only --srq"]);
+    uroce("pingpong eth0 --srq -r 8").failed(2, &["8 receives are too few for 16 queue pairs"]);
 }
 
 #[test]
@@ -66,6 +78,7 @@ fn help_has_examples() {
         "demo --help",
         "doctor --help",
         "devinfo --help",
+        "stat --help",
     ] {
         let text = uroce(words).good();
         assert!(text.contains("Example") && text.contains("uroce"), "{words}: {text}");

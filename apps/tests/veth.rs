@@ -65,6 +65,69 @@ fn pingpong_over_ipv4_and_ipv6() {
 }
 
 #[test]
+fn pingpong_of_every_service() {
+    with_link("pingpong_of_every_service", ETHERNET, |pair| {
+        for (service, size, connection, qps) in [
+            ("--uc", 5000, "UC", 1),
+            ("--ud", 1000, "UD", 1),
+            ("--srq", 3000, "RC", 16),
+            ("--srq -q 3", 1, "RC", 3),
+        ] {
+            for (host, more) in [(V4, ""), (V6, "-g 2"), (V4, "-e -c")] {
+                let options = format!("{service} -s {size} -n 200 {more} --json");
+                let [server, client] = both(pair, "pingpong", host, &options);
+                for figures in [server.json(), client.json()] {
+                    assert_eq!(
+                        (
+                            figures["connection"].as_str(),
+                            figures["qps"].as_u64(),
+                            figures["iterations"].as_u64()
+                        ),
+                        (Some(connection), Some(qps), Some(200)),
+                        "{figures}"
+                    );
+                    assert_eq!(figures["srq"].as_bool(), Some(service.starts_with("--srq")), "{figures}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn pingpong_shows_every_queue_pair() {
+    with_link("pingpong_shows_every_queue_pair", ETHERNET, |pair| {
+        let [_, client] = both(pair, "pingpong", V4, "--srq -q 5 -n 50");
+        let text = client.good();
+        for whose in ["  local address:", "  remote address:"] {
+            assert_eq!(text.lines().filter(|line| line.starts_with(whose)).count(), 5, "{text}");
+        }
+        assert_eq!(text.lines().count(), 12, "{text}");
+    });
+}
+
+#[test]
+fn pingpong_programs_that_differ_are_told() {
+    with_link("pingpong_programs_that_differ_are_told", ETHERNET, |pair| {
+        let server = serve_in(&pair.left, "pingpong eth0 --srq -q 4");
+        let client = uroce_in(&pair.right, &format!("pingpong eth0 {V4} --srq -q 3"));
+        let [server, client] = finish(server, client);
+        server.failed(1, &["the peer has 3 queue pairs and we have 4", "-q"]);
+        client.failed(1, &["peer"]);
+        uroce_in(&pair.left, "pingpong eth0 --ud")
+            .failed(1, &["2048 bytes do not fit a datagram", "-s 1024"]);
+    });
+}
+
+#[test]
+fn pingpong_notices_wrong_pages_of_datagrams() {
+    with_link("pingpong_notices_wrong_pages_of_datagrams", ETHERNET, |pair| {
+        let server = serve_in(&pair.left, "pingpong eth0 --ud -c -n 10 -s 64");
+        uroce_in(&pair.right, &format!("pingpong eth0 {V4} --ud -n 10 -s 64")).good();
+        server.wait().failed(1, &["invalid data in 1 of the pages", "page 0", "-c"]);
+    });
+}
+
+#[test]
 fn pingpong_notices_wrong_pages() {
     with_link("pingpong_notices_wrong_pages", ETHERNET, |pair| {
         let server = serve_in(&pair.left, "pingpong eth0 -c -n 10 -s 9000");
@@ -95,6 +158,33 @@ fn bandwidth_between_two_processes() {
 }
 
 #[test]
+fn unreliable_services_between_two_processes() {
+    with_link("unreliable_services_between_two_processes", JUMBO, |pair| {
+        for (command, connection) in [
+            ("bw write", "UC"),
+            ("bw send", "UC"),
+            ("bw send", "UD"),
+            ("lat write", "UC"),
+            ("lat send", "UD"),
+        ] {
+            let options = format!("-c {connection} -s 2000 -n 300 -r 1024 --json");
+            let options = if command.starts_with("lat") { options.replace("-r 1024", "") } else { options };
+            let [server, client] = both(pair, command, V4, &options);
+            let report = client.json();
+            assert_eq!(report["connection"].as_str(), Some(connection), "{report}");
+            // What is lost is lost at the receiver, which may be slow; it is counted all the same.
+            assert_eq!(report["lost"].is_u64(), command == "bw send", "{report}");
+            assert_eq!(server.json(), report);
+        }
+        let server = serve_in(&pair.left, "bw send eth0");
+        let client = uroce_in(&pair.right, &format!("bw send eth0 {V4} -c UD"));
+        let [server, client] = finish(server, client);
+        server.failed(1, &["the server was told -c RC, the client -c UD"]);
+        client.failed(1, &["the server was told -c RC, the client -c UD"]);
+    });
+}
+
+#[test]
 fn latency_between_two_processes() {
     with_link("latency_between_two_processes", JUMBO, |pair| {
         for op in ["write", "read", "send"] {
@@ -120,7 +210,10 @@ fn a_packet_socket_does_as_well() {
     with_link("a_packet_socket_does_as_well", ETHERNET, |pair| {
         let [_, client] = both(pair, "bw write", V4, "--backend packet -n 50 -s 10000 --json");
         let report = client.json();
-        assert_eq!(report["backend"], "AF_PACKET", "{report}");
+        assert!(
+            report["backend"].as_str().is_some_and(|backend| backend.starts_with("AF_PACKET")),
+            "{report}"
+        );
     });
 }
 

@@ -102,13 +102,7 @@ fn selftest(arguments: &Arguments, mut second: Rxe, filter: &Filter, board: &Boa
     Ok(())
 }
 
-fn interop(
-    arguments: &Arguments,
-    mut rxe: Rxe,
-    uroce: &Path,
-    filter: &Filter,
-    board: &Board,
-) -> Result<()> {
+fn interop(arguments: &Arguments, mut rxe: Rxe, uroce: &Path, filter: &Filter, board: &Board) -> Result<()> {
     let (name, backend) = (arguments.interface.clone(), arguments.backend.backend());
     let mut device = Device::reopening(move |form| open(&name, backend, form));
     let context = device.context(FlushForm::Specified)?;

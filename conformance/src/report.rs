@@ -37,7 +37,10 @@ fn deviations(cells: &[Cell]) -> String {
     let mut met: Vec<&Deviation> = cells.iter().flat_map(|cell| cell.deviations.iter().copied()).collect();
     met.sort_by_key(|deviation| deviation.number);
     met.dedup();
-    met.iter().map(|deviation| format!("{} {}", deviation.number, deviation.words)).collect::<Vec<_>>().join("; ")
+    met.iter()
+        .map(|deviation| format!("{} {}", deviation.number, deviation.words))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn outcome(cell: &Cell) -> String {

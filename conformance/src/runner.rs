@@ -1,9 +1,11 @@
 //! Runs scenarios on pairs of peers and collects what came of it.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::deviation::Deviation;
 use crate::peer::{Family, Peer, Result, Route};
+use crate::pingpong;
 use crate::scenario::{Pair, Scenario};
 use crate::scenarios;
 use crate::watchdog::Watchdog;
@@ -58,6 +60,12 @@ pub fn run(
             seen(&[there, cell(scenario, route, second, first, watchdog)]);
         }
     }
+}
+
+/// Names of all scenarios, whatever their routes.
+pub fn names() -> BTreeSet<String> {
+    let scenarios = ROUTES.iter().flat_map(|route| scenarios::all(*route));
+    scenarios.map(|scenario| scenario.name).chain(pingpong::names()).collect()
 }
 
 fn cell(

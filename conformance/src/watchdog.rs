@@ -91,8 +91,7 @@ fn wait(shared: &Shared, limit: Duration) -> Option<Cell> {
         if left.is_zero() {
             return watch.running.take().map(|(cell, start)| failed(cell, start.elapsed()));
         }
-        watch =
-            shared.changed.wait_timeout(watch, left).unwrap_or_else(PoisonError::into_inner).0;
+        watch = shared.changed.wait_timeout(watch, left).unwrap_or_else(PoisonError::into_inner).0;
     }
     None
 }

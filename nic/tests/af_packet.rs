@@ -67,7 +67,7 @@ fn both_backends_understand_each_other() {
 }
 
 #[test]
-fn frames_in_a_vlan_are_ours_with_their_tag() {
+fn c74_frames_in_a_vlan_are_ours_with_their_tag() {
     let pair = pair!(1500);
     let mut left = open(&pair.left, &[]).unwrap();
     let mut right = open(&pair.right, &[]).unwrap();

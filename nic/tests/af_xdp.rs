@@ -162,7 +162,7 @@ fn everything_but_rocev2_stays_with_the_kernel() {
 }
 
 #[test]
-fn frames_in_a_vlan_are_ours_with_their_tag() {
+fn c74_frames_in_a_vlan_are_ours_with_their_tag() {
     let pair = pair!(1500);
     for attach in [XdpAttach::Native, XdpAttach::Generic] {
         let mut left = open(&pair.left, attach).unwrap();

@@ -118,7 +118,7 @@ fn what_cannot_be_reached_says_why() {
 }
 
 #[test]
-fn a_neighbour_that_appears_late_is_found() {
+fn c73_a_neighbour_that_appears_late_is_found() {
     let pair = pair!(1500);
     pair.right.ip("address del 10.77.0.2/24 dev eth0").unwrap();
     let interface = left(&pair);

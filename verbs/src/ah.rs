@@ -41,11 +41,7 @@ impl AddressHandle {
         Self::over(pd, av, &path)
     }
 
-    fn over(
-        pd: &ProtectionDomain,
-        av: AddressVector,
-        path: &uroce_stack::wire::Path,
-    ) -> Result<Self, Error> {
+    fn over(pd: &ProtectionDomain, av: AddressVector, path: &uroce_stack::wire::Path) -> Result<Self, Error> {
         let stack = uroce_stack::AddressHandle::new(pd.handle(), path)
             .map_err(|_| Error::Config("the way mixes IPv4 and IPv6 addresses"))?;
         Ok(Self(Arc::new(Inner { pd: pd.clone(), av, stack })))

@@ -75,7 +75,11 @@ impl RegisteredBytes {
     /// [`Error::Bounds`]; [`Error::ReadOnly`] when the memory was lent for reading.
     pub fn write_at(&self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
         self.check_writable()?;
-        if self.region.write_at(offset, bytes) { Ok(()) } else { Err(self.out_of_bounds(offset, bytes.len())) }
+        if self.region.write_at(offset, bytes) {
+            Ok(())
+        } else {
+            Err(self.out_of_bounds(offset, bytes.len()))
+        }
     }
 
     /// Copies a range out.

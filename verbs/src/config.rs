@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use uroce_nic::Nic;
-use uroce_stack::{Config, Limits};
 use uroce_stack::wire::{MacAddr, Mtu};
+use uroce_stack::{Config, Limits};
 
 /// Who runs the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -244,7 +244,10 @@ impl Context {
     /// Has the interface listen to a multicast group as long as what is returned lives; a link that the kernel does not
     /// know needs nothing.
     pub(crate) fn listen_to(&self, group: IpAddr) -> Result<Option<Membership>, Error> {
-        self.0.way.join(group).map_err(Error::system("cannot have the interface listen to the multicast group"))
+        self.0
+            .way
+            .join(group)
+            .map_err(Error::system("cannot have the interface listen to the multicast group"))
     }
 
     pub(crate) fn core(&self) -> &Core {

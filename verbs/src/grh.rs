@@ -15,9 +15,8 @@ pub(crate) fn addresses(header: &[u8; BYTES]) -> (IpAddr, IpAddr) {
         };
         return (address(8), address(24));
     }
-    let address = |at: usize| {
-        IpAddr::V4(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]))
-    };
+    let address =
+        |at: usize| IpAddr::V4(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
     (address(32), address(36))
 }
 
@@ -36,6 +35,9 @@ mod tests {
         v6[0] = 0x60;
         (v6[8], v6[23], v6[24], v6[39]) = (0xfd, 1, 0xfd, 2);
         let (source, destination) = addresses(&v6);
-        assert_eq!((source.to_string(), destination.to_string()), ("fd00::1".to_owned(), "fd00::2".to_owned()));
+        assert_eq!(
+            (source.to_string(), destination.to_string()),
+            ("fd00::1".to_owned(), "fd00::2".to_owned())
+        );
     }
 }

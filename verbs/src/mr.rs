@@ -145,7 +145,7 @@ impl MemoryRegion {
     /// # Errors
     /// [`Error::Refused`] while windows are bound to it.
     pub fn try_destroy(&self) -> Result<(), Error> {
-        self.registration.end(|engine, lkey| engine.deregister_mr(lkey))
+        self.registration.end(Engine::deregister_mr)
     }
 
     /// Memory that was lent for reading is never written, whatever rights are asked for later.
@@ -258,7 +258,7 @@ impl Registration {
     /// Takes the registration back, and windows bound to it with it. When it returns, the engine does not touch the memory
     /// any more.
     pub(crate) fn revoke(&self) {
-        let revoked = self.end(|engine, lkey| engine.revoke_mr(lkey));
+        let revoked = self.end(Engine::revoke_mr);
         debug_assert!(revoked.is_ok(), "a region is deregistered once: {revoked:?}");
     }
 

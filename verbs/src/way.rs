@@ -227,7 +227,8 @@ mod tests {
         let mac = |group: &str| multicast_mac(group.parse().expect("an address")).0;
         assert_eq!(mac("239.255.1.2"), [0x01, 0x00, 0x5e, 0x7f, 1, 2]);
         assert_eq!(mac("ff0e::1:2:3"), [0x33, 0x33, 0, 2, 0, 3]);
-        let hop = way(&["10.0.0.1"]).find("10.0.0.1".parse().expect("ours"), "224.0.0.1".parse().expect("a group"));
+        let hop =
+            way(&["10.0.0.1"]).find("10.0.0.1".parse().expect("ours"), "224.0.0.1".parse().expect("a group"));
         assert_eq!(hop.expect("no neighbour is asked").mac.0, [0x01, 0x00, 0x5e, 0, 0, 1]);
     }
 

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use common::{ALL, both_kinds, eventually, next, region, succeed};
 use uroce::testing::Connected;
 use uroce::{
-    AddressHandle, AddressVector, Completion, CompletionQueue, Error, GRH_BYTES, Gid, MemoryRegion, ModifyError,
-    PostErrorKind, QpAttr, QpState, QpType, Qpn, QueuePair, RecvWr, SendWr, WcStatus,
+    AddressHandle, AddressVector, Completion, CompletionQueue, Error, GRH_BYTES, Gid, MemoryRegion,
+    ModifyError, PostErrorKind, QpAttr, QpState, QpType, Qpn, QueuePair, RecvWr, SendWr, WcStatus,
 };
 
 const QKEY: u32 = 0x1234;
@@ -44,7 +44,10 @@ fn a_datagram_arrives_and_is_answered() {
         left.post_send(&[wr.signaled()]).expect("room");
         succeed(&pair, &a.cq);
         let asked = succeed(&pair, &b.cq);
-        assert_eq!((asked.src_qp, asked.immediate, payload(&question, &asked)), (left.qpn(), Some(7), b"how are you?".to_vec()));
+        assert_eq!(
+            (asked.src_qp, asked.immediate, payload(&question, &asked)),
+            (left.qpn(), Some(7), b"how are you?".to_vec())
+        );
         assert!(asked.flags.contains(uroce::WcFlags::GRH));
         let mut header = [0; GRH_BYTES];
         question.read_at(0, &mut header).expect("the IP header");
@@ -69,7 +72,9 @@ fn a_wrong_qkey_a_full_receive_queue_and_a_short_receive_are_counted_drops() {
             counters.any(|(name, count)| name == wanted && count >= least)
         };
         send(QKEY + 1).expect("room");
-        eventually(&pair, || b.ctx.counters().iter().any(|(name, count)| name == "qkey_viol_cntr" && count == 1));
+        eventually(&pair, || {
+            b.ctx.counters().iter().any(|(name, count)| name == "qkey_viol_cntr" && count == 1)
+        });
         send(QKEY).expect("room");
         eventually(&pair, || counted("rx_no_receive", 1));
         let short = region(b, &[0; GRH_BYTES + 3]);
@@ -110,7 +115,10 @@ fn requests_without_an_address_or_with_a_foreign_one_are_refused() {
     let refused = a.qp.post_send(&[SendWr::send(1, []).to(&there, Qpn::new(2), QKEY)]);
     assert!(refused.is_err(), "a connection has one peer");
     let (attr, init) = qp.query().expect("its attributes");
-    assert_eq!((attr.qkey, attr.state, attr.av, init.qp_type), (Some(QKEY), Some(QpState::Rts), None, QpType::Ud));
+    assert_eq!(
+        (attr.qkey, attr.state, attr.av, init.qp_type),
+        (Some(QKEY), Some(QpState::Rts), None, QpType::Ud)
+    );
     qp.modify(&QpAttr { qkey: Some(5), ..QpAttr::default() }).expect("another Q_Key");
     assert_eq!(qp.query().expect("its attributes").0.qkey, Some(5));
 }
@@ -126,7 +134,8 @@ fn every_member_of_a_group_gets_a_copy() {
         for group in groups() {
             let sender = a.pd.create_qp(QpType::Ud, &a.cq, &a.cq).block_multicast_loopback();
             let sender = sender.build().expect("a queue pair").activate(QKEY).expect("ready to send");
-            let queues: Vec<_> = [a, b, b].iter().map(|end| end.ctx.create_cq(8).build().expect("a queue")).collect();
+            let queues: Vec<_> =
+                [a, b, b].iter().map(|end| end.ctx.create_cq(8).build().expect("a queue")).collect();
             let members: Vec<_> =
                 [a, b, b].into_iter().zip(&queues).map(|(end, cq)| (end, datagram(end, cq))).collect();
             sender.attach_multicast(group).expect("a member that does not hear itself");

@@ -5,8 +5,8 @@ mod common;
 use common::{ALL, both_kinds, connected, next, region, succeed};
 use uroce::testing::{Connected, LinkModel};
 use uroce::{
-    Access, BindInfo, Context, DeviceConfig, Drive, Error, FlushPlacement, FlushScope, Link, MacAddr, MrChange, MwType,
-    QpState, QpType, QueuePair, RecvWr, RemoteMr, SendWr, WcFlags, WcOpcode, WcStatus,
+    Access, BindInfo, Context, DeviceConfig, Drive, Error, FlushPlacement, FlushScope, Link, MacAddr,
+    MrChange, MwType, QpState, QpType, QueuePair, RecvWr, RemoteMr, SendWr, WcFlags, WcOpcode, WcStatus,
 };
 
 const RC: (QpType, QpType) = (QpType::Rc, QpType::Rc);
@@ -121,7 +121,9 @@ fn a_binding_that_must_not_be_fails_and_leaves_the_key() {
         assert!(writes(&pair, &left, b"x", window.remote()));
         let key = window.rkey();
         right.modify(&uroce::QpAttr::to(QpState::Reset)).expect("reset");
-        window.bind(&right, 3, BindInfo::new(&open, .., Access::REMOTE_WRITE)).expect_err("nothing is posted in RESET");
+        window
+            .bind(&right, 3, BindInfo::new(&open, .., Access::REMOTE_WRITE))
+            .expect_err("nothing is posted in RESET");
         assert_eq!(window.rkey(), key);
     }
 }
@@ -153,7 +155,10 @@ fn a_window_that_is_dropped_is_closed() {
         let (left, right) = fresh(&pair);
         let mr = b.pd.alloc_mr(64, BINDABLE).expect("a region");
         let window = b.pd.alloc_mw(MwType::Type2).expect("a window");
-        right.post_send(&[SendWr::bind_mw(1, &window, BindInfo::new(&mr, .., Access::REMOTE_WRITE)).signaled()])
+        right
+            .post_send(
+                &[SendWr::bind_mw(1, &window, BindInfo::new(&mr, .., Access::REMOTE_WRITE)).signaled()],
+            )
             .expect("room");
         succeed(&pair, &b.cq);
         let remote = window.remote();
@@ -231,7 +236,8 @@ fn rights_memory_and_domain_change_under_the_same_key() {
         let (left, _right) = fresh(&pair);
         mr.reregister(MrChange::new().pd(&b.pd)).expect("back again");
         assert!(writes(&pair, &left, b"third", mr.remote()));
-        let refused = mr.reregister(MrChange::new().access(Access::REMOTE_WRITE)).expect_err("needs LOCAL_WRITE");
+        let refused =
+            mr.reregister(MrChange::new().access(Access::REMOTE_WRITE)).expect_err("needs LOCAL_WRITE");
         assert_eq!(refused.errno(), libc::EINVAL);
         assert!(writes(&pair, &left, b"fourth", mr.remote()), "it is as it was");
         let foreign = pair.0.ctx.alloc_pd().expect("a domain");
@@ -295,7 +301,10 @@ fn an_atomic_write_stores_a_word() {
         assert_eq!(done.map(|wc| wc.opcode), [WcOpcode::AtomicWrite; 3]);
         assert_eq!([target.load_u64(0), target.load_u64(8)].map(|word| word.expect("a word")), [1, 2]);
         assert_eq!(target.to_vec(16..).expect("written"), b"8 bytes!");
-        assert!(left.post_send(&[SendWr::atomic_write(4, source.sge(..4), target.remote())]).is_err(), "8 bytes");
+        assert!(
+            left.post_send(&[SendWr::atomic_write(4, source.sge(..4), target.remote())]).is_err(),
+            "8 bytes"
+        );
         left.post_send(&[SendWr::atomic_write(5, 3, target.remote().at(4))]).expect("room");
         assert_eq!(next(&pair, &a.cq).status, WcStatus::RemInvReqErr, "not aligned");
     }

@@ -5,8 +5,8 @@ mod common;
 use common::{await_event, both_kinds, connected, eventually, next, region, succeed};
 use uroce::testing::Connected;
 use uroce::{
-    AsyncEvent, PostErrorKind, QpAttr, QpState, QpType, QueuePair, RecvWr, SendWr, SharedReceiveQueue, SrqAttr,
-    WcOpcode, WcStatus,
+    AsyncEvent, PostErrorKind, QpAttr, QpState, QpType, QueuePair, RecvWr, SendWr, SharedReceiveQueue,
+    SrqAttr, WcOpcode, WcStatus,
 };
 
 const RC: (QpType, QpType) = (QpType::Rc, QpType::Rc);
@@ -16,7 +16,11 @@ fn srq(end: &Connected, max_wr: u32) -> SharedReceiveQueue {
 }
 
 /// Connections whose right ends take their receives from `srq`.
-fn on_srq(pair: &(Connected, Connected), srq: &SharedReceiveQueue, count: usize) -> Vec<(QueuePair, QueuePair)> {
+fn on_srq(
+    pair: &(Connected, Connected),
+    srq: &SharedReceiveQueue,
+    count: usize,
+) -> Vec<(QueuePair, QueuePair)> {
     let one = || {
         let left = pair.0.pd.create_qp(QpType::Rc, &pair.0.cq, &pair.0.cq).build().expect("a queue pair");
         let right = pair.1.pd.create_qp(QpType::Rc, &pair.1.cq, &pair.1.cq).srq(srq).build();
@@ -35,7 +39,8 @@ fn queue_pairs_take_the_oldest_receive() {
         let srq = srq(b, 8);
         let connections = on_srq(&pair, &srq, 3);
         let inbox = region(b, &[0; 24]);
-        let receives: Vec<_> = (0..3).map(|id| RecvWr::new(id, inbox.sge(id as usize * 8..id as usize * 8 + 8))).collect();
+        let receives: Vec<_> =
+            (0..3).map(|id| RecvWr::new(id, inbox.sge(id as usize * 8..id as usize * 8 + 8))).collect();
         srq.post_recv(&receives).expect("receives");
         for (id, (left, right)) in (0..).zip(&connections) {
             left.post_send(&[SendWr::send_inline(9, &[b'a' + id as u8; 8]).signaled()]).expect("room");
@@ -126,7 +131,9 @@ fn an_empty_queue_makes_the_peer_wait() {
         let srq = srq(b, 4);
         let connections = on_srq(&pair, &srq, 1);
         connections[0].0.post_send(&[SendWr::send(1, []).signaled()]).expect("room");
-        eventually(&pair, || connections[0].0.counters().iter().any(|(name, count)| name == "rcvd_rnr_err" && count > 0));
+        eventually(&pair, || {
+            connections[0].0.counters().iter().any(|(name, count)| name == "rcvd_rnr_err" && count > 0)
+        });
         srq.post_recv(&[RecvWr::new(2, [])]).expect("a receive");
         assert_eq!(succeed(&pair, &b.cq).wr_id, 2);
         succeed(&pair, &a.cq);

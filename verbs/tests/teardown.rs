@@ -34,9 +34,16 @@ fn requests(near: &Connected, far: &Connected) -> (Vec<SendWr>, RecvWr, Vec<uroc
     (requests, receive, vec![local, remote])
 }
 
+/// Two ends whose completion queues hold whatever a second queue pair may complete between two looks at them.
+fn roomy() -> (Connected, Connected) {
+    let pair = threaded();
+    [&pair.0, &pair.1].into_iter().for_each(|end| end.cq.resize(4096).expect("room"));
+    pair
+}
+
 #[test]
 fn a_queue_pair_is_reset_and_failed_under_traffic_from_other_threads() {
-    let pair = threaded();
+    let pair = roomy();
     let (a, b) = &pair;
     for target in [QpState::Reset, QpState::Err] {
         for _ in 0..10 {
@@ -60,7 +67,7 @@ fn a_queue_pair_is_reset_and_failed_under_traffic_from_other_threads() {
 
 #[test]
 fn queue_pairs_are_destroyed_under_traffic_of_their_peers() {
-    let pair = threaded();
+    let pair = roomy();
     let (a, b) = &pair;
     for _ in 0..20 {
         let (left, right) = connected(&pair, RC, |qp| qp);
@@ -99,7 +106,8 @@ fn a_beacon_is_the_last_completion_of_a_queue_pair_that_is_drained() {
         let target = b.pd.alloc_mr(1 << 16, ALL).expect("a region");
         let source = region(a, &vec![0; 1 << 16]);
         left.post_recv(&vec![RecvWr::new(1, []); 40]).expect("room");
-        left.post_send(&vec![SendWr::rdma_write(2, source.sge(..), target.remote()).signaled(); 60]).expect("room");
+        left.post_send(&vec![SendWr::rdma_write(2, source.sge(..), target.remote()).signaled(); 60])
+            .expect("room");
         left.modify(&QpAttr::to(QpState::Err)).expect("from any state");
         left.post_send(&[SendWr::send(BEACON, []).signaled()]).expect("accepted in ERR");
         left.post_recv(&[RecvWr::new(BEACON, [])]).expect("accepted in ERR");
@@ -116,13 +124,17 @@ fn a_beacon_is_the_last_completion_of_a_queue_pair_that_is_drained() {
         }
         assert_eq!(seen, [40, 60], "nothing is missing");
         drop(left);
-        assert_eq!(a.cq.wait(&mut [Completion::default()], Some(std::time::Duration::from_millis(2))).expect("no error"), 0);
+        assert_eq!(
+            a.cq.wait(&mut [Completion::default()], Some(std::time::Duration::from_millis(2)))
+                .expect("no error"),
+            0
+        );
     }
 }
 
 #[test]
 fn datagram_and_shared_queues_are_destroyed_under_traffic() {
-    let pair = threaded();
+    let pair = roomy();
     let (a, b) = &pair;
     let way = a.pd.create_ah(&uroce::AddressVector::new(b.ctx.gid())).expect("a way");
     for _ in 0..20 {
@@ -130,7 +142,12 @@ fn datagram_and_shared_queues_are_destroyed_under_traffic() {
         let inbox = region(b, &[0; 64]);
         let qp = b.pd.create_qp(QpType::Ud, &b.cq, &b.cq).srq(&srq).build().expect("a queue pair");
         let qp = qp.activate(1).expect("ready");
-        let sender = a.pd.create_qp(QpType::Ud, &a.cq, &a.cq).build().expect("a queue pair").activate(1).expect("ready");
+        let sender =
+            a.pd.create_qp(QpType::Ud, &a.cq, &a.cq)
+                .build()
+                .expect("a queue pair")
+                .activate(1)
+                .expect("ready");
         let (stop, number) = (AtomicBool::new(false), qp.qpn());
         std::thread::scope(|scope| {
             scope.spawn(|| {

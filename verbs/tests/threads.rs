@@ -19,6 +19,12 @@ fn every_handle_may_be_sent_and_shared() {
     is_send_and_sync::<uroce::CompletionChannel>();
     is_send_and_sync::<uroce::QueuePair>();
     is_send_and_sync::<uroce::PreparedQueuePair>();
+    is_send_and_sync::<uroce::SharedReceiveQueue>();
+    is_send_and_sync::<uroce::XrcDomain>();
+    is_send_and_sync::<uroce::AddressHandle>();
+    is_send_and_sync::<uroce::MemoryWindow>();
+    is_send_and_sync::<uroce::FastMemoryRegion>();
+    is_send_and_sync::<uroce::SendWr>();
     is_send_and_sync::<Error>();
 }
 

@@ -18,7 +18,8 @@ fn sends_and_writes_of_every_size_arrive() {
             let (target, inbox) = (region(b, &vec![0; length.max(1)]), region(b, &vec![0; length.max(1)]));
             right.post_recv(&[RecvWr::new(1, inbox.sge(..)), RecvWr::new(2, [])]).expect("receives");
             let write = SendWr::rdma_write(3, source.sge(..length), target.remote()).imm(9);
-            left.post_send(&[SendWr::send(4, source.sge(..length)).signaled(), write.signaled()]).expect("room");
+            left.post_send(&[SendWr::send(4, source.sge(..length)).signaled(), write.signaled()])
+                .expect("room");
             let sent = [succeed(&pair, &a.cq), succeed(&pair, &a.cq)];
             assert_eq!(sent.map(|wc| wc.opcode), [WcOpcode::Send, WcOpcode::RdmaWrite]);
             assert_eq!(succeed(&pair, &b.cq).byte_len as usize, length);
@@ -94,7 +95,8 @@ fn a_bad_cable_loses_messages_and_mangles_none() {
     let (total, length) = (100, 10_000);
     let source = region(a, &pattern(length));
     let inboxes: Vec<_> = (0..total).map(|_| region(b, &vec![0; length])).collect();
-    let receives: Vec<_> = inboxes.iter().zip(0..).map(|(inbox, id)| RecvWr::new(id, inbox.sge(..))).collect();
+    let receives: Vec<_> =
+        inboxes.iter().zip(0..).map(|(inbox, id)| RecvWr::new(id, inbox.sge(..))).collect();
     right.post_recv(&receives).expect("room for all");
     for number in 0..total {
         left.post_send(&[SendWr::send(1, source.sge(..)).imm(number as u32).signaled()]).expect("room");

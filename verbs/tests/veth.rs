@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use common::{ALL, PATIENCE, drive, pattern, region, succeed};
 use uroce::testing::Connected;
 use uroce::{
-    AsyncEvent, Backend, Context, DeviceConfig, Drive, Error, PortState, QpState, QpType, RecvWr, SendWr,
-    WcStatus,
+    AddressVector, AsyncEvent, Backend, Context, DeviceConfig, Drive, Error, PortState, QpState, QpType, Qpn,
+    RecvWr, SendWr, WcStatus,
 };
 use uroce_nic::testing::{Namespace, VethPair, skip};
 
@@ -96,6 +96,75 @@ fn every_operation_works_over_af_packet() {
         exercise(&pair, 100_000);
         assert!(matches!(pair.0.ctx.query_port().mode, uroce::Mode::AfPacket { .. }));
     }
+}
+
+/// Datagrams to one and to many, over IPv4 and IPv6: the interface listens to the group.
+#[test]
+fn datagrams_and_groups_work_over_real_interfaces() {
+    let veth = match VethPair::new("verbs", 1500) {
+        Ok(veth) => veth,
+        Err(reason) => return skip(&reason),
+    };
+    let backends = [Backend::Packet, Backend::Auto];
+    let groups = ["239.1.2.3", "ff05::1234"].map(|group| group.parse::<IpAddr>().expect("a group"));
+    let ends = [(LEFT, RIGHT), (VethPair::LEFT_V6, VethPair::RIGHT_V6)];
+    for (backend, ((left, right), group)) in
+        backends.into_iter().flat_map(|backend| ends.into_iter().zip(groups).map(move |ends| (backend, ends)))
+    {
+        let pair = connected(&veth, config(left).backend(backend), config(right).backend(backend));
+        let (a, b) = &pair;
+        let ready = |end: &Connected| {
+            end.pd
+                .create_qp(QpType::Ud, &end.cq, &end.cq)
+                .build()
+                .expect("a queue pair")
+                .activate(5)
+                .expect("ready")
+        };
+        let (sender, receiver) = (ready(a), ready(b));
+        let inbox = region(b, &[0; 128]);
+        veth.right.inside(|| receiver.attach_multicast(group)).expect("the kernel listens");
+        assert!(veth.right.ip_output("maddress show").expect("ip runs").contains(&group.to_string()));
+        for (to, qpn) in [(right, receiver.qpn()), (group, Qpn::MULTICAST)] {
+            receiver.post_recv(&[RecvWr::new(1, inbox.sge(..))]).expect("a receive");
+            let way = veth.left.inside(|| a.pd.create_ah(&AddressVector::new(to.into()))).expect("a way");
+            sender.post_send(&[SendWr::send_inline(2, b"text").to(&way, qpn, 5)]).expect("room");
+            let received = succeed(&pair, &b.cq);
+            assert_eq!((received.src_qp, received.byte_len), (sender.qpn(), 44));
+            assert_eq!(inbox.to_vec(40..44).expect("received"), b"text");
+        }
+        receiver.detach_multicast(group).expect("it was a member");
+        assert!(!veth.right.ip_output("maddress show").expect("ip runs").contains(&group.to_string()));
+    }
+}
+
+/// Datagrams reach an address that the interface got after the device was opened.
+#[test]
+fn an_address_that_was_added_takes_datagrams() {
+    let veth = match VethPair::new("verbs", 1500) {
+        Ok(veth) => veth,
+        Err(reason) => return skip(&reason),
+    };
+    let pair =
+        connected(&veth, config(LEFT).backend(Backend::Packet), config(RIGHT).backend(Backend::Packet));
+    let (a, b) = &pair;
+    let added: IpAddr = "192.0.2.99".parse().expect("an address");
+    veth.right.ip(&format!("address add {added}/24 dev {}", VethPair::INTERFACE)).expect("added");
+    veth.left.ip(&format!("route replace {added}/32 dev {}", VethPair::INTERFACE)).expect("a route");
+    let ready = |end: &Connected| {
+        end.pd
+            .create_qp(QpType::Ud, &end.cq, &end.cq)
+            .build()
+            .expect("a queue pair")
+            .activate(5)
+            .expect("ready")
+    };
+    let (sender, receiver) = (ready(a), ready(b));
+    let inbox = region(b, &[0; 128]);
+    receiver.post_recv(&[RecvWr::new(1, inbox.sge(..))]).expect("a receive");
+    let way = veth.left.inside(|| a.pd.create_ah(&AddressVector::new(added.into()))).expect("a way");
+    sender.post_send(&[SendWr::send_inline(2, b"text").to(&way, receiver.qpn(), 5)]).expect("room");
+    assert_eq!(succeed(&pair, &b.cq).src_qp, sender.qpn());
 }
 
 #[test]

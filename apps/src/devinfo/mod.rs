@@ -64,7 +64,7 @@ struct GidLine {
 /// Shows it; limits only to those who asked for more.
 pub(crate) fn main(args: &DevinfoArgs, verbose: bool) -> Result<()> {
     let info = if args.iface == CABLE {
-        Info::of_device(&*device::cable_pair(Drive::Inline, Drive::Inline)?.0)
+        Info::of_device(&device::cable_pair(Drive::Inline, Drive::Inline)?.0)
     } else {
         Info::of(&Interface::find(&args.iface)?)
     };
@@ -256,7 +256,11 @@ hca_id: eth0
             "    max_srq_sge:                32",
             "    max_total_mcast_qp_attach:  65536",
         ] {
-            assert!(info.text(true).lines().any(|found| found == line), "{line} is not in\n{}", info.text(true));
+            assert!(
+                info.text(true).lines().any(|found| found == line),
+                "{line} is not in\n{}",
+                info.text(true)
+            );
         }
         assert!(!info.text(false).contains("max_qp"));
         assert_eq!(serde_json::to_value(&info).unwrap()["limits"]["max_qp"], 4096);

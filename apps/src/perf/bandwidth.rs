@@ -33,7 +33,11 @@ pub(crate) fn measure(
     let stopwatch = Stopwatch::start();
     let messages = load.run(plan.amount_of(size), other, &mut progress)?;
     let seconds = stopwatch.seconds();
-    let lost = if plan.counts_losses() { Some((warm_up + messages).saturating_sub(other.received()?)) } else { None };
+    let lost = if plan.counts_losses() {
+        Some((warm_up + messages).saturating_sub(other.received()?))
+    } else {
+        None
+    };
     Ok(Measured::Bandwidth { messages, seconds, lost })
 }
 

@@ -3,6 +3,7 @@
 use uroce::{Completion, SendWr, WcOpcode};
 
 use super::args::LatOp;
+use super::connection::Connection;
 use super::marker::Marker;
 use super::other::Other;
 use super::plan::{Amount, Plan};
@@ -30,7 +31,7 @@ pub(crate) fn measure(
     other: &mut dyn Other,
     bar: bool,
 ) -> Result<Measured> {
-    let mut trip = Trip::new(op, size, near, theirs)?;
+    let mut trip = Trip::new(plan, op, size, near, theirs)?;
     trip.run(Amount::Messages(plan.warm_up(size).min(1000)), other, &mut Progress::none())?;
     let mut progress = Progress::new(format!("{} {size}", plan.test.command()), bar);
     let samples = trip.run(plan.amount_of(size), other, &mut progress)?;
@@ -56,7 +57,7 @@ enum Kind {
 }
 
 impl<'a> Trip<'a> {
-    fn new(op: LatOp, size: u32, near: &'a Side, theirs: &Card) -> Result<Self> {
+    fn new(plan: &Plan, op: LatOp, size: u32, near: &'a Side, theirs: &Card) -> Result<Self> {
         let kind = match op {
             LatOp::Write => {
                 let mut marker = Marker::new(near, theirs, size)?;
@@ -71,7 +72,12 @@ impl<'a> Trip<'a> {
                 Kind::Send { request: [send.clone(), send.signaled()], sent: 0 }
             }
         };
-        Ok(Self { near, kind, silence: Silence::new(SILENT_TURNS), completions: Default::default() })
+        Ok(Self {
+            near,
+            kind,
+            silence: Silence::new(SILENT_TURNS, plan.connection == Connection::Rc),
+            completions: Default::default(),
+        })
     }
 
     /// So many round trips, or so long; returns what each took in nanoseconds.

@@ -231,9 +231,13 @@ mod tests {
     #[test]
     fn services_have_their_operations() {
         let wrong = |connection, test| Plan { connection, test, size: 8, ..plan() }.check().is_err();
-        assert!(!wrong(Connection::Uc, Test::Bw(BwOp::Write)) && !wrong(Connection::Ud, Test::Lat(LatOp::Send)));
+        assert!(
+            !wrong(Connection::Uc, Test::Bw(BwOp::Write)) && !wrong(Connection::Ud, Test::Lat(LatOp::Send))
+        );
         assert!(wrong(Connection::Uc, Test::Bw(BwOp::Read)) && wrong(Connection::Uc, Test::Bw(BwOp::Atomic)));
-        assert!(wrong(Connection::Ud, Test::Bw(BwOp::Write)) && wrong(Connection::Ud, Test::Lat(LatOp::Write)));
+        assert!(
+            wrong(Connection::Ud, Test::Bw(BwOp::Write)) && wrong(Connection::Ud, Test::Lat(LatOp::Write))
+        );
     }
 
     #[test]

@@ -12,8 +12,15 @@ use crate::stats::{Latency, gbps, mmsgs, rounded};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Measured {
     /// `lost`: of the messages and those that warmed up, where they can be lost and are counted.
-    Bandwidth { messages: u64, seconds: f64, lost: Option<u64> },
-    Latency { iterations: u64, latency: Latency },
+    Bandwidth {
+        messages: u64,
+        seconds: f64,
+        lost: Option<u64>,
+    },
+    Latency {
+        iterations: u64,
+        latency: Latency,
+    },
 }
 
 /// The figures of one size.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uroce::{
     Access, AddressHandle, AddressVector, CompletionQueue, ConnectionParams, Context, Endpoint, MemoryRegion,
-    PreparedQueuePair, ProtectionDomain, QueuePair, RecvWr, RemoteMr, SendWr, Sge, SharedReceiveQueue, SrqAttr,
+    PreparedQueuePair, ProtectionDomain, QueuePair, RecvWr, RemoteMr, SendWr, Sge, SharedReceiveQueue,
+    SrqAttr,
 };
 
 use super::connection::Connection;
@@ -124,9 +125,8 @@ impl Side {
     fn fill(&self, plan: &Plan) -> Result<()> {
         let queues = if self.srq.is_some() { 1 } else { self.qps.len() };
         let queues = if plan.test.receives() { queues } else { 0 };
-        (0..queues).try_for_each(|index| {
-            self.post_recv(index, &vec![self.receive(index); plan.rx_depth as usize])
-        })
+        (0..queues)
+            .try_for_each(|index| self.post_recv(index, &vec![self.receive(index); plan.rx_depth as usize]))
     }
 
     /// Which of the queue pairs has this number.

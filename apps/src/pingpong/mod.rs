@@ -276,6 +276,11 @@ mod tests {
 
     #[test]
     fn a_peer_without_a_gid_is_told_what_to_do() {
-        assert!(check_gid(Service::Ud, Gid::from_bytes([0; 16])).unwrap_err().to_string().contains("ibv_ud_pingpong there with `-g INDEX`"));
+        assert!(
+            check_gid(Service::Ud, Gid::from_bytes([0; 16]))
+                .unwrap_err()
+                .to_string()
+                .contains("ibv_ud_pingpong there with `-g INDEX`")
+        );
     }
 }

@@ -60,7 +60,8 @@ impl<'a> Run<'a> {
         let stopwatch = Stopwatch::start();
         let mut progress = Progress::new("pingpong", !self.args.json);
         let mut idle = Idle::default();
-        let mut silence = Silence::new(if self.args.events { 1 } else { TURNS });
+        let mut silence =
+            Silence::new(if self.args.events { 1 } else { TURNS }, self.args.service().is_reliable());
         if self.args.host.is_some() {
             self.start()?;
         }
@@ -70,7 +71,7 @@ impl<'a> Run<'a> {
             let found = self.next(&mut completions)?;
             idle.after(found == 0);
             if found == 0 {
-                silence.goes_on().map_err(|failure| self.explained(failure))?;
+                silence.goes_on()?;
                 continue;
             }
             silence.broken();
@@ -129,17 +130,6 @@ impl<'a> Run<'a> {
             self.posted = self.args.rx_depth;
         }
         Ok(())
-    }
-
-    /// Silence may mean something else where nothing is repeated.
-    fn explained(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Said(text) if !self.args.service().is_reliable() => Failure::new(format!(
-                "{text}; or a packet was lost, which {} does not send again",
-                self.args.service().connection(),
-            )),
-            failure => failure,
-        }
     }
 }
 

@@ -58,7 +58,9 @@ fn converse(stream: &mut TcpStream, answer: &impl Fn(&str) -> Result<Answer>) ->
         Request::Get(path) => (answer(&path)?, true),
         Request::Head(path) => (answer(&path)?, false),
         Request::Other => (Answer::said("405 Method Not Allowed", "only GET and HEAD are understood"), true),
-        Request::TooLong => (Answer::said("431 Request Header Fields Too Large", "the request is too long"), true),
+        Request::TooLong => {
+            (Answer::said("431 Request Header Fields Too Large", "the request is too long"), true)
+        }
         Request::Malformed => (Answer::said("400 Bad Request", "this is no HTTP request"), true),
     };
     write(stream, &bytes(&answer, with_body))

@@ -134,7 +134,9 @@ fn serve(address: SocketAddr, wanted: &Wanted) -> Result<()> {
     let address = listener.local_addr().context("cannot tell where it listens")?;
     out::note(format_args!("OpenMetrics at http://{address}/metrics"));
     if !address.ip().is_loopback() {
-        out::note("whoever reaches this address may read the counters: there is no password and no encryption");
+        out::note(
+            "whoever reaches this address may read the counters: there is no password and no encryption",
+        );
     }
     match http::serve(&listener, |path| answer(path, wanted)) {
         // How it is meant to end.

@@ -102,7 +102,8 @@ fn serve(listener: &UnixListener, shared: &Shared) {
         let stream = listener.accept();
         let Some(document) = shared.lock().as_ref().map(Subject::document) else { return };
         match stream {
-            Ok((stream, _)) => tell(stream, &document).unwrap_or_else(|error| tracing::debug!(%error, "stat")),
+            // Who has gone away again needs no document.
+            Ok((stream, _)) => drop(tell(stream, &document)),
             Err(_) => pause(PERIOD),
         }
     }
@@ -116,4 +117,29 @@ fn tell(mut stream: UnixStream, document: &Endpoint) -> io::Result<()> {
 /// As it was typed, without the folder of the program.
 fn command() -> String {
     std::env::args().skip(1).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_device_tells_of_itself_until_it_is_closed() {
+        let (ctx, _other) = uroce::testing::loopback_pair(Default::default()).unwrap();
+        let Some(serving) = Serving::start(&ctx) else {
+            return println!("SKIPPED: there is no folder for sockets; run as root or set XDG_RUNTIME_DIR");
+        };
+        let path = serving.path.clone();
+        for _ in 0..2 {
+            let mut text = String::new();
+            UnixStream::connect(&path).unwrap().read_to_string(&mut text).unwrap();
+            let endpoint: Endpoint = serde_json::from_str(&text).unwrap();
+            assert_eq!((endpoint.pid, endpoint.gid), (std::process::id(), ctx.gid().to_string()));
+        }
+        let shared = Arc::clone(&serving.shared);
+        drop(serving);
+        assert!(shared.lock().is_none() && !path.exists(), "the device is held, or the socket has stayed");
+    }
 }

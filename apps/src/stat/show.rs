@@ -60,28 +60,41 @@ pub(super) fn rates(endpoints: &[Endpoint], before: Before<'_>) -> String {
         ("COMMAND", Left),
     ]);
     for endpoint in endpoints {
-        let earlier = before.of(endpoint);
-        let passed = |now: u64, then: Option<u64>| then.map_or(0, |then| now.wrapping_sub(then));
-        let packets = |name: &str| {
-            rate(passed(endpoint.counter(name), earlier.map(|then| then.counter(name))), before.seconds)
-        };
-        let bits = |name: &str| {
-            let then = earlier.map(|then| then.interface_counter(name));
-            format!("{:.2}", gbps(passed(endpoint.interface_counter(name), then), before.seconds))
-        };
+        let passed =
+            Passed { now: endpoint, then: before.of(endpoint).unwrap_or(endpoint), seconds: before.seconds };
         table.row([
             endpoint.pid.to_string(),
             endpoint.interface.clone(),
             endpoint.queue_pairs.len().to_string(),
-            packets("sent_pkts"),
-            bits("tx_bytes"),
-            packets("rcvd_pkts"),
-            bits("rx_bytes"),
-            packets("retransmitted_pkts"),
+            passed.packets("sent_pkts"),
+            passed.gbps("tx_bytes"),
+            passed.packets("rcvd_pkts"),
+            passed.gbps("rx_bytes"),
+            passed.packets("retransmitted_pkts"),
             endpoint.command.clone(),
         ]);
     }
     table.to_string()
+}
+
+/// What has passed through an endpoint.
+struct Passed<'a> {
+    now: &'a Endpoint,
+    then: &'a Endpoint,
+    seconds: f64,
+}
+
+impl Passed<'_> {
+    /// By a counter of the engine, each second.
+    fn packets(&self, name: &str) -> String {
+        rate(self.now.counter(name).wrapping_sub(self.then.counter(name)), self.seconds)
+    }
+
+    /// By a counter of bytes of the backend.
+    fn gbps(&self, name: &str) -> String {
+        let bytes = self.now.interface_counter(name).wrapping_sub(self.then.interface_counter(name));
+        format!("{:.2}", gbps(bytes, self.seconds))
+    }
 }
 
 /// Every counter of every endpoint; those that are 0 only if `zeros`.
@@ -93,7 +106,8 @@ pub(super) fn counters(endpoints: &[Endpoint], before: Option<Before<'_>>, zeros
 fn one(endpoint: &Endpoint, before: Option<Before<'_>>, zeros: bool) -> String {
     let Endpoint { interface, port, pid, backend, gid, command, .. } = endpoint;
     let earlier = before.and_then(|before| Some((before.of(endpoint)?, before.seconds)));
-    let mut lines = vec![format!("{interface} port {port}: process {pid} (uroce {command}), {backend}, GID {gid}")];
+    let mut lines =
+        vec![format!("{interface} port {port}: process {pid} (uroce {command}), {backend}, GID {gid}")];
     let device = earlier.map(|(then, seconds)| (&then.counters, seconds));
     lines.push(section("device", &endpoint.counters, device, zeros));
     let backend = earlier.map(|(then, seconds)| (&then.interface_counters, seconds));
@@ -117,7 +131,11 @@ fn section(title: &str, now: &Counts, then: Option<(&Counts, f64)>, zeros: bool)
     for (name, &count) in now.iter().filter(|(_, count)| zeros || **count > 0) {
         let [more, each_second] = then.map_or_else(Default::default, |(then, seconds)| {
             let more = count.wrapping_sub(then.get(name).copied().unwrap_or(0));
-            if more == 0 { Default::default() } else { [format!("+{more}"), format!("{}/s", rate(more, seconds))] }
+            if more == 0 {
+                Default::default()
+            } else {
+                [format!("+{more}"), format!("{}/s", rate(more, seconds))]
+            }
         });
         table.row([String::from("   "), name.clone(), count.to_string(), more, each_second]);
     }
@@ -184,7 +202,10 @@ eth0 port 1: process 9 (uroce bw write eth0), AF_PACKET, GID ::ffff:192.0.2.1
         let text = counters(&now, Some(before), false);
         assert!(text.contains("     sent_pkts  150  +100  50/s\n"), "{text}");
         let row = rates(&now, before);
-        assert!(row.ends_with("  9  eth0         1      50  0.00           0  0.00        0  bw write eth0"), "{row}");
+        assert!(
+            row.ends_with("  9  eth0         1      50  0.00           0  0.00        0  bw write eth0"),
+            "{row}"
+        );
         // One that has just started has no rate yet.
         let unknown = Before { endpoints: &[], seconds: 2.0 };
         assert!(counters(&now, Some(unknown), false).contains("     sent_pkts  150\n"));

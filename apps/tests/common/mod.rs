@@ -91,11 +91,13 @@ impl Running {
         Ended { status, stdout, stderr }
     }
 
-    fn await_stderr(&mut self, wanted: &str) {
+    /// Waits until it has said this on standard error; returns all that it has said.
+    pub(crate) fn await_stderr(&mut self, wanted: &str) -> String {
         while !self.said.contains(wanted) {
             let read = self.stderr.read_line(&mut self.said).expect("standard error is text");
             assert!(read > 0, "it ended early and said:\n{}", self.said);
         }
+        self.said.clone()
     }
 }
 

@@ -60,8 +60,11 @@ impl AgentError {
 /// One connection to the agent.
 #[derive(Debug)]
 pub struct Agent {
+    address: SocketAddr,
     stream: BufReader<TcpStream>,
     last_id: u64,
+    /// A call got no answer: what may still come belongs to nobody.
+    is_broken: bool,
 }
 
 impl Agent {
@@ -72,13 +75,25 @@ impl Agent {
     pub fn connect(address: SocketAddr) -> Result<Self, AgentError> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
-        let mut agent = Self { stream: BufReader::new(stream), last_id: 0 };
+        let mut agent = Self { address, stream: BufReader::new(stream), last_id: 0, is_broken: false };
         let hello = agent.hello()?;
         if hello.version == VERSION {
             Ok(agent)
         } else {
             Err(AgentError::Protocol(format!("it speaks version {}, this program {VERSION}", hello.version)))
         }
+    }
+
+    /// Connects anew if a call before got no answer; tells whether it did. Objects of the connection before are gone.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn restore(&mut self) -> Result<bool, AgentError> {
+        if !self.is_broken {
+            return Ok(false);
+        }
+        *self = Self::connect(self.address)?;
+        Ok(true)
     }
 
     /// One call: sends the request and waits for its reply, at most `wait` longer than usual.
@@ -91,18 +106,23 @@ impl Agent {
         self.last_id += 1;
         let mut request = json!({ "id": self.last_id, "call": name, "args": args }).to_string();
         request.push('\n');
-        self.stream.get_ref().set_read_timeout(Some(PATIENCE + wait))?;
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        self.reply(name)
+        let answer = self.exchange(&request, PATIENCE + wait).inspect_err(|_| self.is_broken = true)?;
+        self.read(name, &answer)
     }
 
-    fn reply<R: DeserializeOwned>(&mut self, name: &str) -> Result<R, AgentError> {
+    fn exchange(&mut self, request: &str, limit: Duration) -> io::Result<String> {
+        self.stream.get_ref().set_read_timeout(Some(limit))?;
+        self.stream.get_mut().write_all(request.as_bytes())?;
         let mut line = String::new();
-        if self.stream.read_line(&mut line)? == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        match self.stream.read_line(&mut line)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(line),
         }
+    }
+
+    fn read<R: DeserializeOwned>(&self, name: &str, line: &str) -> Result<R, AgentError> {
         let mut reply: Value =
-            serde_json::from_str(&line).map_err(|error| AgentError::Protocol(error.to_string()))?;
+            serde_json::from_str(line).map_err(|error| AgentError::Protocol(error.to_string()))?;
         if reply["id"] != self.last_id {
             return Err(AgentError::Protocol(format!(
                 "request {} was answered as {}",

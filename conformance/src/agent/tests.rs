@@ -52,6 +52,16 @@ fn an_agent_that_goes_away_is_a_connection_error() {
 }
 
 #[test]
+fn a_broken_connection_is_made_anew_and_a_good_one_is_not() {
+    let first = agent(&[HELLO]);
+    let mut agent = Agent::connect(first).unwrap();
+    assert!(!agent.restore().unwrap());
+    assert!(agent.alloc_pd().is_err());
+    // Nobody listens any more: that it tries shows that it knows.
+    assert!(matches!(agent.restore().unwrap_err(), AgentError::Connection(_)));
+}
+
+#[test]
 fn an_answer_to_another_request_is_a_protocol_error() {
     let mut agent = Agent::connect(agent(&[HELLO, r#"{"id":9,"ok":{"handle":7}}"#])).unwrap();
     assert!(matches!(agent.alloc_pd().unwrap_err(), AgentError::Protocol(_)));

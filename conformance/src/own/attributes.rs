@@ -51,11 +51,7 @@ fn to_peer(setup: &Setup, gid_index: u32, other: &Endpoint, rtr: QpAttr) -> Resu
 }
 
 fn reliable_rtr(rtr: QpAttr) -> QpAttr {
-    QpAttr {
-        max_dest_rd_atomic: Some(Setup::READS_IN_FLIGHT),
-        min_rnr_timer: Some(Setup::RNR_TIMER),
-        ..rtr
-    }
+    QpAttr { max_dest_rd_atomic: Some(Setup::READS_IN_FLIGHT), min_rnr_timer: Some(Setup::RNR_TIMER), ..rtr }
 }
 
 fn reliable_rts(setup: &Setup, rts: QpAttr) -> QpAttr {

@@ -9,8 +9,7 @@ use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
 use uroce::{
-    AsyncEvent, Completion as OwnCompletion, Context, Gid, GidEntry, MwType, Qpn, RecvWr,
-    SendWr, WcStatus,
+    AsyncEvent, Completion as OwnCompletion, Context, Gid, GidEntry, MwType, Qpn, RecvWr, SendWr, WcStatus,
 };
 
 use crate::peer::{

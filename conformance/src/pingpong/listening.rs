@@ -14,7 +14,9 @@ const LISTS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 /// Waits until a program here listens on a port.
 pub(super) fn here(program: &str, port: u16) -> Result<()> {
-    until(program, || LISTS.iter().any(|path| fs::read_to_string(path).is_ok_and(|list| listens(&list, port))))
+    until(program, || {
+        LISTS.iter().any(|path| fs::read_to_string(path).is_ok_and(|list| listens(&list, port)))
+    })
 }
 
 /// Waits until a program in the guest listens on a port.

@@ -153,6 +153,9 @@ impl Peer for Rxe {
     }
 
     fn open(&mut self, setup: &Setup) -> Result<Vec<Endpoint>> {
+        if self.agent.restore()? {
+            self.link = None; // the agent has closed what the broken connection left open
+        }
         self.close()?;
         let gid = self.gid(setup.route)?;
         let link = self.create(setup, gid.index)?;
@@ -205,7 +208,8 @@ impl Peer for Rxe {
     fn post_send(&mut self, request: &Request) -> Result<()> {
         let datagram = self.datagram(request)?;
         let link = self.link()?;
-        let joined = link.queue_pairs.get(request.queue_pair).copied().ok_or("there is no such queue pair")?;
+        let joined =
+            link.queue_pairs.get(request.queue_pair).copied().ok_or("there is no such queue pair")?;
         let translated = SendRequest { datagram, ..request::translate(request, &link.region)? };
         Ok(self.agent.post_send(&joined.qp, &translated)?)
     }

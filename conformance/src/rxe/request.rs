@@ -58,9 +58,7 @@ pub(super) fn translate(request: &Request, region: &Region) -> Result<SendReques
         Operation::Flush { remote, placement } => {
             toward(remote, SendRequest { opcode: FLUSH, flushed: Some(flushed(placement)), ..base })
         }
-        Operation::LocalInvalidate { rkey } => {
-            SendRequest { opcode: LOCAL_INV, invalidate: rkey, ..base }
-        }
+        Operation::LocalInvalidate { rkey } => SendRequest { opcode: LOCAL_INV, invalidate: rkey, ..base },
     })
 }
 

@@ -23,7 +23,8 @@ pub(super) fn all(mtu: usize) -> Vec<Scenario> {
         let arrives = |immediate| move |pair: &mut Pair<'_>| arrives(pair, size, immediate);
         list.push(datagram(format!("ud/send/{size}"), size, arrives(None)).over(Routes::OnePerFamily));
         list.push(
-            datagram(format!("ud/send-imm/{size}"), size, arrives(Some(IMMEDIATE))).over(Routes::OnePerFamily),
+            datagram(format!("ud/send-imm/{size}"), size, arrives(Some(IMMEDIATE)))
+                .over(Routes::OnePerFamily),
         );
     }
     list.push(datagram("ud/wrong-qkey".into(), SIZE, wrong_qkey));

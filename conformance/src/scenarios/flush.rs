@@ -2,7 +2,9 @@
 
 use super::common::{SEND_ID, SIZE, write};
 use crate::deviation::FLUSH_ICRC;
-use crate::peer::{FlushForm, Operation, Patience, Placement, Remote, Request, Result, access, opcode, status};
+use crate::peer::{
+    FlushForm, Operation, Patience, Placement, Remote, Request, Result, access, opcode, status,
+};
 use crate::scenario::{Pair, Scenario, check_memory, check_status, check_success, pattern, place};
 
 const FLUSHABLE: u32 = access::ALL | access::FLUSH_GLOBAL;

@@ -4,7 +4,9 @@ use super::common::{RECV_ID, SEND_ID, SIZE, check_received};
 use super::windows::{bound, write, writes_and_reads};
 use crate::deviation::{BAD_INVALIDATE, INVALIDATE_FLAG, LOCAL_FAILURE};
 use crate::peer::{Operation, Request, Result, WindowKind, access, flag, opcode, status};
-use crate::scenario::{Pair, Scenario, check_equal, check_memory, check_status, check_success, pattern, place};
+use crate::scenario::{
+    Pair, Scenario, check_equal, check_memory, check_status, check_success, pattern, place,
+};
 
 /// All of them.
 pub(super) fn all() -> Vec<Scenario> {

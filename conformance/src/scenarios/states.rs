@@ -3,9 +3,7 @@
 use super::common::{RECV_ID, SEND_ID, SIZE, check_received, send, works};
 use crate::deviation::{SQD_RESUME, SQD_WAITING};
 use crate::peer::{Patience, Request, Result, State, event, opcode, status};
-use crate::scenario::{
-    LIMIT, Pair, SILENCE, Scenario, check_equal, check_status, check_success, place,
-};
+use crate::scenario::{LIMIT, Pair, SILENCE, Scenario, check_equal, check_status, check_success, place};
 
 /// All of them.
 pub(super) fn all() -> Vec<Scenario> {
@@ -102,10 +100,11 @@ fn beacon(pair: &mut Pair<'_>) -> Result<()> {
     let found = pair.passive.completions(all, LIMIT)?;
     check_equal("completions", found.len(), all)?;
     for first in [RECV_ID, SEND_ID] {
-        let queue = found.iter().filter(|done| done.wr_id.wrapping_sub(first) <= POSTED);
-        let order: Vec<u64> = queue.clone().map(|done| done.wr_id - first).collect();
+        let queue: Vec<_> = found.iter().filter(|done| done.wr_id.wrapping_sub(first) <= POSTED).collect();
+        let order: Vec<u64> = queue.iter().map(|done| done.wr_id - first).collect();
         check_equal("order", order, (0..=POSTED).collect())?;
-        check_equal("status of the beacon", queue.last().map(|done| done.status), Some(status::WR_FLUSH_ERR))?;
+        let last = queue.last().map(|done| done.status);
+        check_equal("status of the beacon", last, Some(status::WR_FLUSH_ERR))?;
     }
     Ok(())
 }

@@ -13,15 +13,12 @@ pub(super) fn all(mtu: usize) -> Vec<Scenario> {
     let sizes = transfers::sizes(mtu);
     let kinds = transfers::PUSHING.iter();
     let transfers = kinds.flat_map(|&(name, run)| {
-        sizes.map(|size| {
-            transfers::scenario(&format!("uc/{name}"), size, run).over(Routes::OnePerFamily)
-        })
+        sizes.map(|size| transfers::scenario(&format!("uc/{name}"), size, run).over(Routes::OnePerFamily))
     });
     let others = [
         Scenario::message("uc/no-receive", SIZE, no_receive),
         Scenario::message("uc/bad-rkey", SIZE, bad_rkey),
-        Scenario::message("uc/no-right", SIZE, no_right)
-            .with(|demands| demands.rights = access::LOCAL_WRITE),
+        Scenario::message("uc/no-right", SIZE, no_right).with(|demands| demands.rights = access::LOCAL_WRITE),
         Scenario::message("uc/short-receive", SIZE, short_receive),
     ];
     transfers.chain(others).map(|scenario| scenario.with(|demands| demands.service = Service::Uc)).collect()

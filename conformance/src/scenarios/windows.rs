@@ -2,9 +2,7 @@
 
 use super::common::{SEND_ID, SIZE};
 use crate::deviation::{LOCAL_FAILURE, WINDOW_RANGE};
-use crate::peer::{
-    Binding, Operation, Part, Remote, Request, Result, WindowKind, access, opcode, status,
-};
+use crate::peer::{Binding, Operation, Part, Remote, Request, Result, WindowKind, access, opcode, status};
 use crate::scenario::{
     Pair, Scenario, check_equal, check_memory, check_status, check_success, eventually_memory, pattern, place,
 };

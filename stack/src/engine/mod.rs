@@ -88,9 +88,9 @@ impl Engine {
     /// Whatever the bytes are, this neither panics nor allocates. What is not for this endpoint, or not whole, or
     /// not from the peer of the queue pair it names, is counted and changes nothing else.
     pub fn receive(&mut self, now: Instant, head: &[u8], rest: &[u8]) {
-        match Packet::parse(head, rest) {
-            Ok(packet) => self.dispatch(now, &packet),
-            Err(malformed) => self.counters.add(drop_counter(malformed)),
+        match &Packet::parse(head, rest) {
+            Ok(packet) => self.dispatch(now, packet),
+            Err(malformed) => self.counters.add(drop_counter(*malformed)),
         }
     }
 

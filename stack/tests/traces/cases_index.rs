@@ -8,7 +8,6 @@ use std::{env, fs};
 
 /// What has no test, and why.
 const WITHOUT_TEST: &[(&str, &str)] = &[
-    ("C73", "neighbours are resolved by nic and verbs, whose tests of it bear no number yet"),
     ("S09", "advice on loading providers: there are none to load"),
     ("S11", "a statement, which the README makes: the ICRC is no signature"),
     ("S29", "RMPP and the user interface of MADs: neither exists here"),

@@ -17,8 +17,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
 use uroce::{
-    Access, CompletionChannel, CompletionQueue, Context, DeviceConfig, ProtectionDomain, QpType, QueuePair,
-    RemoteMr, testing,
+    Access, CompletionChannel, CompletionQueue, Context, DeviceConfig, Gid, PreparedQueuePair,
+    ProtectionDomain, QpType, Qpn, QueuePair, RemoteMr, testing,
 };
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -78,11 +78,13 @@ impl End {
         let (pd, cq) = (ctx.alloc_pd()?, ctx.create_cq(64).channel(&channel).token(7).build()?);
         let access = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let qp = pd.create_qp(QpType::Rc, &cq, &cq).access(access).build()?;
-        let peer = exchange(&mut talk, &qp.endpoint().to_string())?.parse()?;
-        let qp = qp.connect(peer)?;
-        let mut end = Self { ctx, pd, cq, qp, channel, talk };
-        end.meet()?;
-        Ok(end)
+        let qp = join(&mut talk, qp)?;
+        Ok(Self { ctx, pd, cq, qp, channel, talk })
+    }
+
+    /// Connects another queue pair to one that the peer joins at the same time.
+    pub fn join(&mut self, qp: PreparedQueuePair) -> Outcome<QueuePair> {
+        join(&mut self.talk, qp)
     }
 
     /// Waits until the peer is here, too.
@@ -105,6 +107,27 @@ impl End {
             _ => Err(format!("{line:?} names no memory").into()),
         }
     }
+}
+
+impl End {
+    /// Tells the peer where datagrams go.
+    pub fn tell_address(&mut self, qpn: Qpn) -> Outcome {
+        exchange(&mut self.talk, &format!("{} {:x}", self.ctx.gid(), qpn.get())).map(|_| ())
+    }
+
+    /// Hears where datagrams go.
+    pub fn hear_address(&mut self) -> Outcome<(Gid, Qpn)> {
+        let line = exchange(&mut self.talk, "listening")?;
+        let (gid, qpn) = line.split_once(' ').ok_or("no address")?;
+        Ok((gid.parse()?, Qpn::new(u32::from_str_radix(qpn, 16)?)))
+    }
+}
+
+fn join(talk: &mut BufReader<Box<dyn Stream>>, qp: PreparedQueuePair) -> Outcome<QueuePair> {
+    let peer = exchange(talk, &qp.endpoint().to_string())?.parse()?;
+    let qp = qp.connect(peer)?;
+    exchange(talk, "here")?;
+    Ok(qp)
 }
 
 /// Each end says a line and hears one.

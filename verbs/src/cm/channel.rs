@@ -26,7 +26,8 @@ struct Inner {
 impl EventChannel {
     pub(crate) fn new(ctx: &Context) -> Result<Self, Error> {
         ctx.start_connection_manager()?;
-        let queue = EventQueue::new().map_err(Error::system("cannot make the eventfd of an event channel"))?;
+        let queue =
+            EventQueue::new().map_err(Error::system("cannot make the eventfd of an event channel"))?;
         Ok(Self(Arc::new(Inner { ctx: ctx.clone(), queue })))
     }
 

@@ -4,7 +4,8 @@ use uroce_stack::cm::Sender;
 use uroce_stack::wire::{MacAddr, Path, Psn, Qpn};
 use uroce_stack::{
     Access, AddressHandle, Completion, CompletionReader, Engine, Gather, Instant, NewQp, Pd, QpAttr, QpInit,
-    QpState, QpType, Recipient, RecvQueue, Region, SendFlags, SendOp, SendQueue, SendWr, Sge, WcOpcode, WcStatus,
+    QpState, QpType, Recipient, RecvQueue, Region, SendFlags, SendOp, SendQueue, SendWr, Sge, WcOpcode,
+    WcStatus,
 };
 
 use crate::error::Error;
@@ -65,7 +66,9 @@ impl Gsi {
         let mut completions = [Completion::default(); BATCH];
         loop {
             let count = self.reader.poll(&mut completions);
-            for completion in completions[..count].iter().filter(|completion| completion.opcode == WcOpcode::Recv) {
+            for completion in
+                completions[..count].iter().filter(|completion| completion.opcode == WcOpcode::Recv)
+            {
                 self.arrival(completion).into_iter().for_each(&mut deliver);
                 self.post(completion.wr_id as u32);
             }

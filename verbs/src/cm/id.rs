@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use uroce_stack::QpState;
-use uroce_stack::cm::{AcceptParams, ConnectParams, ConnectRequest, ListenParams, Route, SidrParams, SidrRequest};
+use uroce_stack::cm::{
+    AcceptParams, ConnectParams, ConnectRequest, ListenParams, Route, SidrParams, SidrRequest,
+};
 use uroce_stack::wire::cm::{PortSpace, RejectInfo, RejectReason, ServiceId, SidrStatus};
 use uroce_stack::wire::{MacAddr, Qpn};
 
@@ -17,7 +19,7 @@ use crate::context::Context;
 use crate::driver::lock;
 use crate::error::Error;
 use crate::qp::{AddressVector, PreparedQueuePair, QpAttr, QueuePair};
-use crate::{QpType, Gid};
+use crate::{Gid, QpType};
 
 /// One end of a connection or of a datagram service, or a listener (`rdma_cm_id`).
 ///
@@ -100,7 +102,8 @@ impl CmId {
         }
         self.check_local(local.ip())?;
         let space = self.port_space();
-        let port = self.0.ctx.with_connection_manager(|service, _, _| service.take_port(space, local.port()))?;
+        let port =
+            self.0.ctx.with_connection_manager(|service, _, _| service.take_port(space, local.port()))?;
         lock(&self.0.shared.state).local = Some(SocketAddr::new(local.ip(), port));
         Ok(())
     }
@@ -149,7 +152,9 @@ impl CmId {
         }
         let is_datagram = prepared.qp_type() == QpType::Ud;
         if is_datagram != self.0.shared.is_datagram() {
-            return Err(Error::CmState("connections need an RC or UC queue pair, datagram services one of UD"));
+            return Err(Error::CmState(
+                "connections need an RC or UC queue pair, datagram services one of UD",
+            ));
         }
         let qp = if is_datagram { prepared.activate(UDP_QKEY)? } else { prepared.into_queue_pair() };
         let qp = Arc::new(qp);
@@ -199,7 +204,10 @@ impl CmId {
             let private_data = &param.private_data;
             let params = SidrParams { route, service_id, source_port: local.port(), private_data };
             let shared = &self.0.shared;
-            return self.0.ctx.with_connection_manager(|cm, engine, now| cm.ask(engine, now, shared, &params));
+            return self
+                .0
+                .ctx
+                .with_connection_manager(|cm, engine, now| cm.ask(engine, now, shared, &params));
         }
         let qpn = self.qpn_or(param)?;
         self.0.ctx.with_connection_manager(|service, engine, now| {
@@ -247,8 +255,9 @@ impl CmId {
             Some(Request::Connection(request)) => service.call(engine, now, |cm| {
                 cm.reject(now, request.id, RejectReason::ConsumerDefined, RejectInfo::default(), private_data)
             }),
-            Some(Request::Datagram(request)) => service
-                .call(engine, now, |cm| cm.sidr_reject(request.id, SidrStatus::Rejected, private_data)),
+            Some(Request::Datagram(request)) => {
+                service.call(engine, now, |cm| cm.sidr_reject(request.id, SidrStatus::Rejected, private_data))
+            }
             None => Err(Error::CmState("nobody has asked this id for a connection")),
         })
     }
@@ -277,11 +286,16 @@ impl CmId {
         };
         let settings = match (granted, request) {
             (Some(settings), _) => settings,
-            (None, Some(Request::Connection(request))) => request.settings(&self.accept_params(param.qp_num, param)),
+            (None, Some(Request::Connection(request))) => {
+                request.settings(&self.accept_params(param.qp_num, param))
+            }
             _ => return Err(Error::CmState("the peer has not said yet what the queue pair needs")),
         };
         match state {
-            QpState::Rtr => Ok(QpAttr::from_stack(&settings.rtr(settings.path(MacAddr::default(), MacAddr::default(), None)), None)),
+            QpState::Rtr => Ok(QpAttr::from_stack(
+                &settings.rtr(settings.path(MacAddr::default(), MacAddr::default(), None)),
+                None,
+            )),
             QpState::Rts => Ok(QpAttr::from_stack(&settings.rts(), None)),
             _ => Err(Error::CmState("only the attributes to RTR and to RTS follow from a connection")),
         }

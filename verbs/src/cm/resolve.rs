@@ -9,7 +9,12 @@ use crate::context::Context;
 use crate::error::{Error, RouteError};
 
 /// Finds the next hop in a thread of its own, as the kernel may take seconds for a neighbour, and reports it.
-pub(super) fn start(ctx: &Context, id: &Arc<IdShared>, local: SocketAddr, remote: SocketAddr) -> Result<(), Error> {
+pub(super) fn start(
+    ctx: &Context,
+    id: &Arc<IdShared>,
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> Result<(), Error> {
     let (ctx, id) = (ctx.clone(), Arc::clone(id));
     let work = move || {
         let found = find(&ctx, local, remote);

@@ -8,8 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use uroce_stack::cm::{
-    AcceptParams, Cm, CmConfig, CmCounters, CmError, CmEvent, ConnId, ConnectParams, ConnectRequest, ListenId,
-    ListenParams, QpSettings, Reply, SidrParams, SidrRequest, Unreachable,
+    AcceptParams, Cm, CmConfig, CmCounters, CmError, CmEvent, ConnId, ConnectParams, ConnectRequest,
+    ListenId, ListenParams, QpSettings, Reply, SidrParams, SidrRequest, Unreachable,
 };
 use uroce_stack::wire::cm::{PortSpace, RejectInfo, RejectReason, SidrStatus};
 use uroce_stack::wire::{MacAddr, Path, Psn, Qpn, source_port};
@@ -255,7 +255,8 @@ impl CmService {
 
     fn on_request(&mut self, request: &ConnectRequest) {
         let Some(listener) = self.listeners.get(&request.listener).cloned() else { return };
-        let (local, remote) = ends(request.local, request.remote, request.service_id.port(), request.ip.as_ref());
+        let (local, remote) =
+            ends(request.local, request.remote, request.service_id.port(), request.ip.as_ref());
         let id = offspring(&listener, local, remote, Request::Connection(*request));
         lock(&id.state).rq_psn = self.cm.random_psn();
         self.adopt(request.id, &id);
@@ -265,7 +266,8 @@ impl CmService {
 
     fn on_question(&mut self, request: &SidrRequest) {
         let Some(listener) = self.listeners.get(&request.listener).cloned() else { return };
-        let (local, remote) = ends(request.local, request.remote, request.service_id.port(), request.ip.as_ref());
+        let (local, remote) =
+            ends(request.local, request.remote, request.service_id.port(), request.ip.as_ref());
         let id = offspring(&listener, local, remote, Request::Datagram(*request));
         self.adopt(request.id, &id);
         let ud = UdParam {
@@ -295,7 +297,8 @@ impl CmService {
         }
         // The peer must not wait for an RTU that will not come.
         let _ = self.cm.reject(now, reply.id, RejectReason::ConsumerDefined, RejectInfo::default(), &[]);
-        let status = connected.map_or_else(|error| -crate::error::ModifyError::from(error).errno(), |()| -libc::EINVAL);
+        let status = connected
+            .map_or_else(|error| -crate::error::ModifyError::from(error).errno(), |()| -libc::EINVAL);
         self.finish(reply.id, News::new(CmEventType::ConnectError, status));
     }
 
@@ -364,7 +367,8 @@ fn ends(
     port: u16,
     ip: Option<&uroce_stack::wire::cm::IpCmHeader>,
 ) -> (SocketAddr, SocketAddr) {
-    let (to, from, from_port) = ip.map_or((local, remote, 0), |ip| (ip.destination, ip.source, ip.source_port));
+    let (to, from, from_port) =
+        ip.map_or((local, remote, 0), |ip| (ip.destination, ip.source, ip.source_port));
     (socket(to, port), socket(from, from_port))
 }
 

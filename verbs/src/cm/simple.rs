@@ -230,7 +230,9 @@ impl Parts {
                 CmEventType::Unreachable | CmEventType::ConnectError => {
                     return Err(Error::Unreachable { peer: self.id.peer_addr(), status: event.status });
                 }
-                CmEventType::Disconnected => return Err(Error::CmState("the peer has closed the connection")),
+                CmEventType::Disconnected => {
+                    return Err(Error::CmState("the peer has closed the connection"));
+                }
                 _ => {}
             }
         }

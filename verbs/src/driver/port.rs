@@ -116,7 +116,12 @@ impl Port {
     }
 
     /// Starts the connection manager, unless it runs.
-    pub(crate) fn start_manager(&mut self, now: Instant, mac: MacAddr, config: CmConfig) -> Result<(), Error> {
+    pub(crate) fn start_manager(
+        &mut self,
+        now: Instant,
+        mac: MacAddr,
+        config: CmConfig,
+    ) -> Result<(), Error> {
         if self.manager.is_none() {
             self.manager = Some(Box::new(CmService::open(&mut self.engine, now, mac, config)?));
         }

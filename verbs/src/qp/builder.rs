@@ -156,10 +156,17 @@ impl<'a> QpBuilder<'a> {
 
     fn check(&self) -> Result<(), Error> {
         if self.init.qp_type == QpType::Gsi {
-            return Err(Error::Config("queue pair 1 is the connection manager's: make an event channel instead"));
+            return Err(Error::Config(
+                "queue pair 1 is the connection manager's: make an event channel instead",
+            ));
         }
         let srq = self.srq.map(|srq| srq.pd().context());
-        let others = [Some(self.send_cq.context()), Some(self.recv_cq.context()), srq, self.xrcd.map(XrcDomain::context)];
+        let others = [
+            Some(self.send_cq.context()),
+            Some(self.recv_cq.context()),
+            srq,
+            self.xrcd.map(XrcDomain::context),
+        ];
         others.into_iter().flatten().try_for_each(|other| self.pd.context().check_same(other))
     }
 

@@ -1,7 +1,7 @@
 //! From a queue pair to a connection.
 
-use uroce_stack::{QpState, QpType};
 use uroce_stack::wire::{Mtu, Psn, Qpn};
+use uroce_stack::{QpState, QpType};
 
 use super::{AddressVector, QpAttr, QueuePair};
 use crate::endpoint::Endpoint;

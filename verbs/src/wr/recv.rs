@@ -17,4 +17,3 @@ impl RecvWr {
         Self { wr_id, sges: sges.into() }
     }
 }
-

@@ -4,7 +4,8 @@ use std::ops::RangeBounds;
 
 use uroce_stack::wire::Qpn;
 use uroce_stack::{
-    Access, BindMw, FlushPlacement, FlushScope, PostError, Recipient, RegisterMr, RemoteAddr, SendFlags, SendOp, Sge,
+    Access, BindMw, FlushPlacement, FlushScope, PostError, Recipient, RegisterMr, RemoteAddr, SendFlags,
+    SendOp, Sge,
 };
 
 use super::data::{Data, Word};
@@ -267,7 +268,8 @@ mod tests {
 
     #[test]
     fn an_immediate_where_there_is_none_is_refused() {
-        for wr in [SendWr::rdma_read(1, [], REMOTE), SendWr::send_with_inv(1, [], 7), SendWr::local_inv(1, 7)] {
+        for wr in [SendWr::rdma_read(1, [], REMOTE), SendWr::send_with_inv(1, [], 7), SendWr::local_inv(1, 7)]
+        {
             assert!(wr.imm(5).as_stack().is_err());
         }
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use uroce::testing::{Connected, LinkModel, connected_pair};
 use uroce::{
-    Access, AsyncEvent, Completion, CompletionQueue, Drive, MemoryRegion, QpBuilder, QpType, QueuePair, WcStatus,
+    Access, AsyncEvent, Completion, CompletionQueue, Drive, MemoryRegion, QpBuilder, QpType, QueuePair,
+    WcStatus,
 };
 
 /// Longer than anything here may take, on the slowest machine.

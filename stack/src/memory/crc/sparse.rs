@@ -11,11 +11,11 @@ use core::array;
 use super::fold::factors;
 use super::fold256;
 
-/// Bytes of a block: the payload of the largest path MTU.
-pub(super) const LEN: usize = 4096;
+/// Bytes of a block: most of a packet of the largest path MTU, the only one that is worth the code.
+const LEN: usize = REST + ROUNDS * 4 * STEP;
 
-/// Bytes that come first, are folded as ever, and skip the bytes that are moved.
-const FIRST: usize = 128;
+/// Bytes that come first and are not moved.
+const FIRST: usize = 4 * STEP;
 /// Bytes behind them that are moved: none of them onto another, as every distance is larger, nor out of the block.
 const MOVED: usize = 1408;
 /// Where the bytes begin that others are added to.
@@ -24,13 +24,14 @@ const REST: usize = FIRST + MOVED;
 const DISTANCES: [usize; 4] = [1850, 2118, 2198, 2246];
 
 const STEP: usize = size_of::<__m256i>();
+const ROUNDS: usize = 18;
 
 /// Folds a block, with `register` added to its first bytes, into 128 bytes.
 #[target_feature(enable = "avx2,vpclmulqdq")]
 pub(super) fn fold_block(register: __m256i, block: &[u8; LEN]) -> [__m256i; 4] {
     let mut lanes = array::from_fn(|lane| load(block, lane * STEP));
     lanes[0] = _mm256_xor_si256(lanes[0], register);
-    // Each round in place, as most add from other distances.
+    // Each round is code of its own, as most add from other distances.
     macro_rules! rounds {
         ($by:expr; $($round:literal)+) => {
             let by = fold256::constants(const { factors($by as u32) });
@@ -40,9 +41,8 @@ pub(super) fn fold_block(register: __m256i, block: &[u8; LEN]) -> [__m256i; 4] {
             )+
         };
     }
-    const { assert!(REST + 20 * 4 * STEP == LEN) }
     rounds!(REST; 0);
-    rounds!(4 * STEP; 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
+    rounds!(4 * STEP; 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
     lanes
 }
 
@@ -60,8 +60,9 @@ fn step<const AT: usize, const LANE: usize>(block: &[u8; LEN]) -> __m256i {
     let at = AT + LANE * STEP;
     let mut sum = load(block, at);
     for distance in DISTANCES {
-        let from = at - distance;
-        if from + STEP > FIRST && from < REST {
+        if let Some(from) = at.checked_sub(distance)
+            && (FIRST + 1 - STEP..REST).contains(&from)
+        {
             sum = _mm256_xor_si256(sum, moved(block, from));
         }
     }

@@ -73,11 +73,14 @@ pub(super) struct Responses {
     limit: usize,
 }
 
+/// Answers to FLUSHes that wait at most, when nothing else does. More are as good as lost, and asked for again.
+const FLUSHES: usize = 64;
+
 impl Responses {
-    /// Room for as many READs and atomics, an acknowledgement behind each, a READ that starts again, and the refusal of
-    /// what comes then.
+    /// Room for as many READs and atomics, an acknowledgement behind each, a READ that starts again, the refusal of what
+    /// comes then, and a batch of FLUSHes, which no depth bounds.
     pub(super) fn set_depth(&mut self, depth: usize) {
-        self.limit = 2 * depth + 4;
+        self.limit = 2 * depth + 4 + FLUSHES;
         self.queue.reserve((self.limit + 2).saturating_sub(self.queue.len()));
     }
 
