@@ -4,7 +4,7 @@ use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uroce::{Backend, Mtu};
 
-use crate::{demo, devinfo, doctor, perf, ping, pingpong, stat};
+use crate::{demo, devinfo, doctor, export, perf, ping, pingpong, stat};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -41,6 +41,14 @@ pub(crate) enum Command {
     Pingpong(pingpong::PingpongArgs),
     /// READ and WRITE there and back through the connection manager, also with rping of rdma-core
     Ping(ping::PingArgs),
+    /// Show memory or a file to whoever connects
+    Serve(export::ServeArgs),
+    /// Read what a server shows
+    Get(export::GetArgs),
+    /// Write into what a server shows
+    Put(export::PutArgs),
+    /// Compare a word that a server shows, and swap it
+    Cas(export::CasArgs),
     /// Measure bandwidth and message rate
     Bw(perf::BwArgs),
     /// Measure latency

@@ -13,6 +13,7 @@ mod device;
 mod devinfo;
 mod doctor;
 mod error;
+mod export;
 mod idle;
 mod interrupt;
 mod out;
@@ -51,6 +52,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Stat(args) => stat::main(&args).map(done),
         Command::Pingpong(args) => pingpong::main(&args).map(done),
         Command::Ping(args) => ping::main(&args, cli.verbose > 0).map(done),
+        Command::Serve(args) => export::serve(&args).map(done),
+        Command::Get(args) => export::get(&args).map(done),
+        Command::Put(args) => export::put(&args).map(done),
+        Command::Cas(args) => export::cas(&args).map(done),
         Command::Bw(args) => perf::bw(&args).map(done),
         Command::Lat(args) => perf::lat(&args).map(done),
         Command::Demo(args) => demo::main(&args).map(done),

@@ -141,7 +141,7 @@ fn scrapers_get_openmetrics() {
         "{head}"
     );
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
-    let device = format!(r#"device="{}",port="1",pid="{pid}""#, interface_of(body));
+    let device = format!(r#"device="{}",port="1",pid="{pid}",endpoint="0""#, interface_of(body));
     assert!(body.contains(&format!("uroce_port_sent_pkts_total{{{device}}} ")), "{body}");
     assert!(body.contains(&format!("uroce_qp_sent_pkts_total{{{device},qp=\"0x")), "{body}");
     assert!(body.ends_with("# EOF\n"), "{body}");

@@ -8,6 +8,7 @@
 )]
 
 pub mod agent;
+pub mod cm;
 pub mod deviation;
 pub mod own;
 pub mod peer;

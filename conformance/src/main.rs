@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clap::{Parser, Subcommand, ValueEnum};
 use uroce::{Backend, Context, DeviceConfig};
 use uroce_conformance::agent::Agent;
+use uroce_conformance::cm::{Connections, Figure, Sides};
 use uroce_conformance::own::{Device, Own};
 use uroce_conformance::peer::{Family, FlushForm, Peer, Result};
 use uroce_conformance::pingpong::{Pingpong, Station};
@@ -111,7 +112,8 @@ fn interop(arguments: &Arguments, mut rxe: Rxe, uroce: &Path, filter: &Filter, b
     drop(context);
     let mut own = Own::new(device, FIRST_PSN);
     scenarios(&mut own, &mut rxe, filter, board);
-    drop(own); // the interface is free for the `uroce` command now
+    drop(own); // the interface is free for others now
+    connections(arguments, uroce, &stations, filter, board)?;
     let mut pingpong = Pingpong {
         agent: Agent::connect(arguments.agent)?,
         program: uroce.to_owned(),
@@ -123,16 +125,35 @@ fn interop(arguments: &Arguments, mut rxe: Rxe, uroce: &Path, filter: &Filter, b
     Ok(())
 }
 
+/// What goes through the connection manager: with a device of ours, then with the `uroce` command.
+fn connections(
+    arguments: &Arguments,
+    uroce: &Path,
+    (own, guest): &(Station, Station),
+    filter: &Filter,
+    board: &Board,
+) -> Result<()> {
+    let sides = Sides {
+        agent: Agent::connect(arguments.agent)?,
+        program: uroce.to_owned(),
+        interface: arguments.interface.clone(),
+        own: own.addresses(),
+        guest: guest.addresses(),
+    };
+    let watchdog = board.watchdog();
+    let mut connections = Connections::new(sides, &watchdog);
+    let context = open(&arguments.interface, arguments.backend.backend(), FlushForm::Specified)?;
+    connections.run(&context, filter, |row| board.add(row));
+    drop(context);
+    connections.run_pings(filter, |row| board.add(row));
+    board.show(connections.figures());
+    Ok(())
+}
+
 fn scenarios(first: &mut dyn Peer, second: &mut dyn Peer, filter: &Filter, board: &Board) {
     let (there, back) = (first.name().to_owned(), second.name().to_owned());
     board.head(&[format!("{there} to {back}"), format!("{back} to {there}")]);
-    let hung = board.clone();
-    let watchdog = Watchdog::new(watchdog::LIMIT, move |cell| {
-        hung.add(&[cell]);
-        hung.close();
-        std::process::exit(1)
-    });
-    runner::run(first, second, filter, &watchdog, |row| board.add(row));
+    runner::run(first, second, filter, &board.watchdog(), |row| board.add(row));
 }
 
 fn own_station(context: &Context) -> Result<Station> {
@@ -153,7 +174,7 @@ fn station(gids: impl Iterator<Item = (u32, Ipv6Addr)> + Clone) -> Result<Statio
     };
     let (v4, v6) = (find(Family::V4)?, find(Family::V6)?);
     let host = v4.1.to_ipv4_mapped().ok_or("not an IPv4 address")?;
-    Ok(Station { host, gid_indexes: [v4.0, v6.0] })
+    Ok(Station { host, host6: v6.1, gid_indexes: [v4.0, v6.0] })
 }
 
 fn open(interface: &str, backend: Backend, form: FlushForm) -> Result<Context> {
@@ -166,11 +187,22 @@ fn open(interface: &str, backend: Backend, form: FlushForm) -> Result<Context> {
 struct Board {
     json: bool,
     cells: Arc<Mutex<Vec<Cell>>>,
+    figures: Arc<Mutex<Vec<Figure>>>,
 }
 
 impl Board {
     fn new(json: bool) -> Self {
-        Self { json, cells: Arc::default() }
+        Self { json, cells: Arc::default(), figures: Arc::default() }
+    }
+
+    /// Ends everything when a cell hangs, which is reported as failed.
+    fn watchdog(&self) -> Watchdog {
+        let board = self.clone();
+        Watchdog::new(watchdog::LIMIT, move |cell| {
+            board.add(&[cell]);
+            board.close();
+            std::process::exit(1)
+        })
     }
 
     fn head(&self, directions: &[String]) {
@@ -183,18 +215,30 @@ impl Board {
         if !self.json {
             println!("{}", report::row(row));
         }
-        self.cells().extend_from_slice(row);
+        lock(&self.cells).extend_from_slice(row);
+    }
+
+    /// Prints and keeps what was measured.
+    fn show(&self, figures: &[Figure]) {
+        if !self.json {
+            figures.iter().for_each(|figure| println!("{figure}"));
+        }
+        lock(&self.figures).extend_from_slice(figures);
     }
 
     /// Prints the end of the report and says how it went.
     fn close(&self) -> ExitCode {
-        let cells = self.cells();
-        let text = if self.json { report::json(&cells).to_string() } else { report::closing(&cells) };
+        let cells = lock(&self.cells);
+        let text = if self.json {
+            report::json(&cells, &lock(&self.figures)).to_string()
+        } else {
+            report::closing(&cells)
+        };
         println!("{text}");
         if report::failed(&cells) == 0 && !cells.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
+}
 
-    fn cells(&self) -> MutexGuard<'_, Vec<Cell>> {
-        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

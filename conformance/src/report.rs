@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::cm::Figure;
 use crate::deviation::Deviation;
 use crate::runner::Cell;
 
@@ -60,10 +61,10 @@ pub fn failed(cells: &[Cell]) -> usize {
 }
 
 /// Everything as one JSON object.
-pub fn json(cells: &[Cell]) -> Value {
+pub fn json(cells: &[Cell], figures: &[Figure]) -> Value {
     let failed = failed(cells);
     let list: Vec<Value> = cells.iter().map(entry).collect();
-    json!({ "passed": cells.len() - failed, "failed": failed, "cells": list })
+    json!({ "passed": cells.len() - failed, "failed": failed, "cells": list, "figures": figures })
 }
 
 fn entry(cell: &Cell) -> Value {
@@ -104,7 +105,7 @@ mod tests {
         let text = row(&cells);
         assert!(text.contains("ok") && text.contains("FAILED") && text.contains("byte 3 is wrong"), "{text}");
         assert_eq!(closing(&cells), "1 passed, 1 failed");
-        assert_eq!(json(&cells)["failed"], 1);
+        assert_eq!(json(&cells, &[])["failed"], 1);
     }
 
     #[test]
@@ -113,7 +114,7 @@ mod tests {
         let cells = [deviating.clone(), deviating];
         let text = row(&cells);
         assert_eq!(text.matches("3 SEND longer than the receive").count(), 1, "{text}");
-        assert_eq!(json(&cells)["cells"][0]["rxe_deviates"][0]["number"], 3);
+        assert_eq!(json(&cells, &[])["cells"][0]["rxe_deviates"][0]["number"], 3);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Devices.
 
+mod manager;
+mod route;
+
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
@@ -7,23 +10,20 @@ use std::time::Duration;
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::Rng as _;
-use uroce_stack::cm::{CmConfig, CmCounters};
-use uroce_stack::wire::{MacAddr, Mtu, Path, Psn, Qpn, source_port};
-use uroce_stack::{Counters, Engine, Instant, Limits};
+use uroce_stack::wire::{Mtu, Psn};
+use uroce_stack::{Counters, Limits};
 
 use crate::channel::CompletionChannel;
-use crate::cm::{CmService, EventChannel, IdShared};
-use crate::config::{DeviceConfig, Source};
+use crate::config::DeviceConfig;
 use crate::cq::CqBuilder;
 use crate::device::{DeviceAttr, PortAttr, PortState, Progress, eui_64};
 use crate::driver::{Core, Pace, PollThread, lock};
-use crate::error::{Error, ModifyError, RouteError};
+use crate::error::Error;
 use crate::event::AsyncEvent;
 use crate::gid::Gid;
-use crate::os::{Membership, wait_readable};
+use crate::os::wait_readable;
 use crate::pd::ProtectionDomain;
-use crate::qp::AddressVector;
-use crate::way::{Hop, Way, choose};
+use crate::way::Way;
 use crate::xrc::XrcDomain;
 
 /// An open device (`ibv_context`). A cheap handle: clones name the same device, which is closed when the last
@@ -176,78 +176,9 @@ impl Context {
         self.core().control(|port, _| port.engine.counters().clone())
     }
 
-    /// Where events of the connection manager arrive (`rdma_create_event_channel`). The first one starts the connection
-    /// manager, which takes queue pair 1.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the device has no queue pair left for it, [`Error::System`] when no descriptor is left.
-    pub fn create_event_channel(&self) -> Result<EventChannel, Error> {
-        EventChannel::new(self)
-    }
-
-    /// What the connection manager has counted; `None` before there is one.
-    #[must_use]
-    pub fn cm_counters(&self) -> Option<CmCounters> {
-        self.core().control(|port, _| port.manager().map(|(manager, _)| manager.counters().clone()))
-    }
-
-    pub(crate) fn start_connection_manager(&self) -> Result<(), Error> {
-        let mac = self.0.way.mac();
-        let mut seed = [0; 32];
-        lock(&self.0.rng).fill_bytes(&mut seed);
-        let config = CmConfig::new(seed, eui_64(mac), self.0.mtu);
-        self.core().control(|port, now| port.start_manager(now, mac, config))
-    }
-
-    /// A call of the connection manager, which runs since the first event channel was made.
-    pub(crate) fn with_connection_manager<R>(
-        &self,
-        call: impl FnOnce(&mut CmService, &mut Engine, Instant) -> R,
-    ) -> R {
-        self.core().control(|port, now| match port.manager() {
-            Some((manager, engine)) => call(manager, engine, now),
-            None => unreachable!("an event channel has started the connection manager"),
-        })
-    }
-
-    /// An id of the connection manager is gone.
-    pub(crate) fn retire(&self, id: &Arc<IdShared>) {
-        self.with_connection_manager(|manager, engine, now| manager.retire(engine, now, id));
-    }
-
-    /// The next hop to a peer. May wait for the kernel to find a neighbour.
-    pub(crate) fn next_hop(&self, source: IpAddr, destination: IpAddr) -> Result<Hop, RouteError> {
-        self.0.way.find(source, destination)
-    }
-
-    /// Whether an address is the device's.
-    pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), Error> {
-        let gids = self.0.way.now().gids;
-        choose(Source::Address(address), &self.0.way, &gids).map(drop)
-    }
-
-    /// The address of ours that packets to a peer come from: that of the device, or another one of the peer's family.
-    pub(crate) fn source_towards(&self, peer: IpAddr) -> IpAddr {
-        if self.0.source.is_ipv4() == peer.is_ipv4() {
-            return self.0.source;
-        }
-        let gids = self.0.way.now().gids;
-        let fits = |address: &IpAddr| address.is_ipv4() == peer.is_ipv4();
-        gids.iter().rev().map(|entry| entry.gid.ip()).find(fits).unwrap_or(self.0.source)
-    }
-
     /// Whether both are the same device.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Error> {
         if Arc::ptr_eq(&self.0, &other.0) { Ok(()) } else { Err(Error::OtherDevice) }
-    }
-
-    /// Has the interface listen to a multicast group as long as what is returned lives; a link that the kernel does not
-    /// know needs nothing.
-    pub(crate) fn listen_to(&self, group: IpAddr) -> Result<Option<Membership>, Error> {
-        self.0
-            .way
-            .join(group)
-            .map_err(Error::system("cannot have the interface listen to the multicast group"))
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -263,55 +194,6 @@ impl Context {
 
     pub(crate) fn random_psn(&self) -> Psn {
         Psn::new(lock(&self.0.rng).next_u32())
-    }
-
-    /// The path to a peer, down to the MAC. May wait for the kernel to find a neighbour.
-    pub(crate) fn resolve(
-        &self,
-        av: &AddressVector,
-        local: Qpn,
-        remote: Option<Qpn>,
-    ) -> Result<Path, ModifyError> {
-        let source = self.source_of(av)?;
-        let hop = self.0.way.find(source, av.dgid.ip())?;
-        Ok(self.path(av, source, hop, source_port(av.flow_label, local, remote.unwrap_or_default())))
-    }
-
-    /// The path back to who sent a datagram to `destination` and is at `av`: from there, unless that is a multicast
-    /// group.
-    pub(crate) fn path_back(
-        &self,
-        av: &AddressVector,
-        destination: IpAddr,
-        mac: Option<MacAddr>,
-    ) -> Result<Path, Error> {
-        let mac = mac.ok_or(Error::Config("the completion is not that of a received datagram"))?;
-        let peer = av.dgid.ip();
-        let source = if destination.is_multicast() { self.source_towards(peer) } else { destination };
-        let hop = Hop { mac, vlan: self.0.way.vlan() };
-        let port = source_port(av.flow_label, Qpn::default(), Qpn::default());
-        Ok(self.path(av, source, hop, port))
-    }
-
-    fn path(&self, av: &AddressVector, source: IpAddr, hop: Hop, source_port: u16) -> Path {
-        Path {
-            source_mac: self.0.way.mac(),
-            destination_mac: hop.mac,
-            vlan: hop.vlan,
-            source,
-            destination: av.dgid.ip(),
-            source_port,
-            traffic_class: av.traffic_class,
-            hop_limit: av.hop_limit,
-            flow_label: av.flow_label,
-        }
-    }
-
-    fn source_of(&self, av: &AddressVector) -> Result<IpAddr, ModifyError> {
-        let Some(index) = av.sgid_index else { return Ok(self.0.source) };
-        let gids = self.0.way.now().gids;
-        let entry = gids.iter().find(|entry| entry.index == index);
-        entry.map(|entry| entry.gid.ip()).ok_or(ModifyError::NoSuchGid { index, count: gids.len() })
     }
 }
 

@@ -24,7 +24,7 @@ fn every_handle_may_be_sent_and_shared() {
     is_send_and_sync::<uroce::AddressHandle>();
     is_send_and_sync::<uroce::MemoryWindow>();
     is_send_and_sync::<uroce::FastMemoryRegion>();
-    is_send_and_sync::<uroce::SendWr>();
+    is_send_and_sync::<SendWr>();
     is_send_and_sync::<Error>();
 }
 

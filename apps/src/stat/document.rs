@@ -13,6 +13,8 @@ pub(crate) type Counts = BTreeMap<String, u64>;
 pub(crate) struct Endpoint {
     /// The process, as its own PID namespace numbers it.
     pub(crate) pid: u32,
+    /// Which of the devices that the process has opened, counted from 0.
+    pub(crate) number: u32,
     /// What was typed to start it.
     pub(crate) command: String,
     pub(crate) interface: String,
@@ -41,15 +43,17 @@ pub(crate) struct QueuePairStat {
 }
 
 impl Endpoint {
-    /// The device as it is now.
+    /// The device as it is now, the process's `number`th.
     pub(crate) fn of<'a>(
         ctx: &Context,
+        number: u32,
         command: &str,
         queue_pairs: impl Iterator<Item = &'a QueuePair>,
     ) -> Self {
         let port = ctx.query_port();
         Self {
             pid: std::process::id(),
+            number,
             command: command.to_owned(),
             interface: ctx.query_device().name,
             port: 1,
@@ -73,8 +77,7 @@ impl Endpoint {
 
     /// Whether this is the same endpoint at another time.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (self.pid, &self.interface, &self.gid, &self.command)
-            == (other.pid, &other.interface, &other.gid, &other.command)
+        (self.pid, self.number, &self.command) == (other.pid, other.number, &other.command)
     }
 }
 
@@ -115,8 +118,8 @@ mod tests {
     #[test]
     fn a_device_tells_of_itself_and_back() {
         let (near, _far) = device::cable_pair(Drive::Inline, Drive::Inline).unwrap();
-        let endpoint = Endpoint::of(&near, "bw write cable", std::iter::empty());
-        assert_eq!((endpoint.pid, endpoint.port, &*endpoint.backend), (std::process::id(), 1, "cable"));
+        let endpoint = Endpoint::of(&near, 3, "bw write cable", std::iter::empty());
+        assert_eq!((endpoint.pid, endpoint.number, &*endpoint.backend), (std::process::id(), 3, "cable"));
         assert_eq!((endpoint.counter("sent_pkts"), endpoint.counter("no such")), (0, 0));
         assert!(endpoint.counters.contains_key("out_of_sequence"));
         assert!(endpoint.interface_counters.contains_key("tx_frames"));

@@ -33,7 +33,7 @@ impl Wanted {
         let all = places::sockets();
         let mut found: Vec<Endpoint> = all.iter().filter_map(|path| ask(path)).collect();
         found.retain(|endpoint| self.includes(endpoint));
-        found.sort_by_key(|endpoint| endpoint.pid);
+        found.sort_by_key(|endpoint| (endpoint.pid, endpoint.number));
         found
     }
 }

@@ -1,7 +1,7 @@
 //! Counters as OpenMetrics text, for Prometheus and whatever reads its format.
 //!
 //! Device and queue pairs are families of their own: a sum over one family counts nothing twice. All have the labels
-//! `device`, `port` and `pid`, those of queue pairs also `qp` and `service`.
+//! `device`, `port`, `pid` and `endpoint` (which of the process's devices), those of queue pairs also `qp` and `service`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -59,6 +59,7 @@ fn device(endpoint: &Endpoint) -> Labels {
         ("device", endpoint.interface.clone()),
         ("port", endpoint.port.to_string()),
         ("pid", endpoint.pid.to_string()),
+        ("endpoint", endpoint.number.to_string()),
     ]
 }
 
@@ -133,19 +134,26 @@ mod tests {
 
     #[test]
     fn every_family_is_described_once_and_has_its_labels() {
-        let text = text(vec![endpoint(), Endpoint { pid: 10, ..endpoint() }]).unwrap();
+        let text = text(vec![endpoint(), Endpoint { number: 1, ..endpoint() }]).unwrap();
         for line in [
             "uroce_endpoints 2",
             "# TYPE uroce_port_sent_pkts counter",
-            r#"uroce_port_sent_pkts_total{device="eth0",port="1",pid="9"} 30"#,
-            r#"uroce_port_sent_pkts_total{device="eth0",port="1",pid="10"} 30"#,
-            r#"uroce_interface_tx_frames_total{device="eth0",port="1",pid="9"} 31"#,
-            r#"uroce_qp_sent_pkts_total{device="eth0",port="1",pid="9",qp="0x000012",service="RC"} 18"#,
-            r#"uroce_queue_pairs{device="eth0",port="1",pid="9"} 2"#,
-            r#"uroce_endpoint_info{device="eth0",port="1",pid="9",backend="AF_XDP \"native\"",gid=""} 1"#,
+            r#"uroce_port_sent_pkts_total{device="eth0",port="1",pid="9",endpoint="0"} 30"#,
+            r#"uroce_port_sent_pkts_total{device="eth0",port="1",pid="9",endpoint="1"} 30"#,
+            r#"uroce_interface_tx_frames_total{device="eth0",port="1",pid="9",endpoint="0"} 31"#,
+            r#"uroce_qp_sent_pkts_total{device="eth0",port="1",pid="9",endpoint="0",qp="0x000012",service="RC"} 18"#,
+            r#"uroce_queue_pairs{device="eth0",port="1",pid="9",endpoint="0"} 2"#,
+            r#"uroce_endpoint_info{device="eth0",port="1",pid="9",endpoint="0",backend="AF_XDP \"native\"",gid=""} 1"#,
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
+        let mut samples: Vec<&str> =
+            text.lines().filter_map(|line| line.rsplit_once(' ').map(|(key, _)| key)).collect();
+        samples.retain(|key| !key.starts_with('#'));
+        let all = samples.len();
+        samples.sort_unstable();
+        samples.dedup();
+        assert_eq!(samples.len(), all, "a sample is there twice in\n{text}");
         let types = text.lines().filter(|line| line.starts_with("# TYPE uroce_port_sent_pkts "));
         assert_eq!(types.count(), 1, "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");

@@ -36,6 +36,7 @@ struct Shared(Mutex<Option<Subject>>);
 #[derive(Debug)]
 struct Subject {
     ctx: Context,
+    number: u32,
     command: String,
     queue_pairs: Vec<Weak<QueuePair>>,
 }
@@ -64,7 +65,7 @@ impl Serving {
         let listener = UnixListener::bind(&early)?;
         // Under its name there is always somebody who listens, or nobody any more.
         fs::rename(&early, &path)?;
-        let subject = Subject { ctx: ctx.clone(), command: command(), queue_pairs: Vec::new() };
+        let subject = Subject { ctx: ctx.clone(), number, command: command(), queue_pairs: Vec::new() };
         let serving = Self { shared: Arc::new(Shared(Mutex::new(Some(subject)))), path };
         let shared = Arc::clone(&serving.shared);
         std::thread::Builder::new().name("uroce-stat".into()).spawn(move || serve(&listener, &shared))?;
@@ -92,7 +93,7 @@ impl Shared {
 impl Subject {
     fn document(&self) -> Endpoint {
         let alive: Vec<Arc<QueuePair>> = self.queue_pairs.iter().filter_map(Weak::upgrade).collect();
-        Endpoint::of(&self.ctx, &self.command, alive.iter().map(AsRef::as_ref))
+        Endpoint::of(&self.ctx, self.number, &self.command, alive.iter().map(AsRef::as_ref))
     }
 }
 

@@ -161,6 +161,7 @@ mod tests {
         };
         Endpoint {
             pid: 9,
+            number: 0,
             command: "bw write eth0".into(),
             interface: "eth0".into(),
             port: 1,

@@ -15,9 +15,8 @@ const KILL: i32 = 9;
 /// Starts a program that listens, and waits until it does: the kernel's list of ids tells.
 pub(super) fn serve(agent: &mut Agent, words: &[&str], port: u16) -> Result<Handle> {
     let program = agent.spawn(words)?;
-    let look = format!(
-        "until rdma resource show cm_id | grep -q 'state LISTEN.*:{port}\\b'; do sleep 0.1; done"
-    );
+    let look =
+        format!("until rdma resource show cm_id | grep -q 'state LISTEN.*:{port}\\b'; do sleep 0.1; done");
     let looking = agent.spawn(&["sh", "-c", &look])?;
     let state = agent.wait(looking, READY_LIMIT)?;
     agent.close(looking)?;

@@ -1,8 +1,6 @@
 //! Against `ucmatose` of rdma-core: its server sends messages, its client sends as many back from the same memory.
 
-use uroce::{
-    Access, CompletionExt, ConnParam, Connection, Incoming, Listener, MemoryRegion, RecvWr, SendWr,
-};
+use uroce::{Access, CompletionExt, ConnParam, Connection, Incoming, Listener, MemoryRegion, RecvWr, SendWr};
 
 use super::{Ends, PATIENCE, guest};
 use crate::peer::Result;
@@ -59,9 +57,8 @@ fn post_receives(qp: &uroce::QueuePair, inbox: &MemoryRegion) -> Result<()> {
 }
 
 fn send_all(connection: &Connection, outbox: &MemoryRegion) -> Result<()> {
-    (0..COUNT).try_for_each(|id| {
-        Ok(connection.qp().post_send(&[SendWr::send(id, outbox.sge(..)).signaled()])?)
-    })
+    (0..COUNT)
+        .try_for_each(|id| Ok(connection.qp().post_send(&[SendWr::send(id, outbox.sge(..)).signaled()])?))
 }
 
 /// Waits for so many completions, which must be successes of whole messages.

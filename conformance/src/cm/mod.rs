@@ -73,9 +73,9 @@ fn ping_name(size: u32) -> String {
     format!("rping/{size}")
 }
 
-/// What runs them.
+/// The two sides.
 #[derive(Debug)]
-pub struct Connections {
+pub struct Sides {
     /// Starts the guest's programs.
     pub agent: Agent,
     /// The `uroce` command.
@@ -86,24 +86,26 @@ pub struct Connections {
     pub own: [IpAddr; 2],
     /// The guest's.
     pub guest: [IpAddr; 2],
-    /// Watches each cell.
-    pub watchdog: Watchdog,
-    /// What was measured.
-    pub figures: Vec<Figure>,
+}
+
+/// What runs them.
+#[derive(Debug)]
+pub struct Connections<'a> {
+    sides: Sides,
+    watchdog: &'a Watchdog,
+    figures: Vec<Figure>,
     port: u16,
 }
 
-impl Connections {
+impl<'a> Connections<'a> {
     /// Nothing has run yet.
-    pub fn new(
-        agent: Agent,
-        program: PathBuf,
-        interface: String,
-        addresses: [[IpAddr; 2]; 2],
-        watchdog: Watchdog,
-    ) -> Self {
-        let [own, guest] = addresses;
-        Self { agent, program, interface, own, guest, watchdog, figures: Vec::new(), port: FIRST_PORT }
+    pub const fn new(sides: Sides, watchdog: &'a Watchdog) -> Self {
+        Self { sides, watchdog, figures: Vec::new(), port: FIRST_PORT }
+    }
+
+    /// What was measured.
+    pub fn figures(&self) -> &[Figure] {
+        &self.figures
     }
 
     /// Runs every wanted scenario on a device, both ways; `seen` gets each row of cells as it is done.
@@ -112,9 +114,7 @@ impl Connections {
             for family in *families {
                 let row = [("uRoCE to rxe", *there), ("rxe to uRoCE", *back)];
                 seen(&row.map(|(direction, run)| {
-                    self.cell(name, *family, direction, |this, index| {
-                        run(&mut this.ends(context, index)).map_err(Into::into)
-                    })
+                    self.cell(name, *family, direction, |this, index| run(&mut this.ends(context, index)))
                 }));
             }
         }
@@ -132,27 +132,17 @@ impl Connections {
     fn ping(&mut self, size: u32, family: Family, serve: bool) -> Cell {
         let direction = if serve { "rxe to uRoCE" } else { "uRoCE to rxe" };
         self.cell(&ping_name(size), family, direction, |this, index| {
-            let server = if serve { this.own } else { this.guest }[index];
-            let job = ping::Job {
-                program: &this.program,
-                interface: &this.interface,
-                server,
-                port: this.port,
-                size,
-            };
-            if serve { job.server(&mut this.agent) } else { job.client(&mut this.agent) }
+            let Sides { agent, program, interface, own, guest } = &mut this.sides;
+            let server = if serve { own } else { guest }[index];
+            let job = ping::Job { program, interface, server, port: this.port, size };
+            if serve { job.server(agent) } else { job.client(agent) }
         })
     }
 
-    fn ends<'a>(&'a mut self, context: &'a Context, index: usize) -> Ends<'a> {
-        Ends {
-            agent: &mut self.agent,
-            context,
-            own: self.own[index],
-            guest: self.guest[index],
-            port: self.port,
-            figures: &mut self.figures,
-        }
+    fn ends<'b>(&'b mut self, context: &'b Context, index: usize) -> Ends<'b> {
+        let Sides { agent, own, guest, .. } = &mut self.sides;
+        let (port, figures) = (self.port, &mut self.figures);
+        Ends { agent, context, own: own[index], guest: guest[index], port, figures }
     }
 
     /// Runs one cell at the next port; `run` gets the index of the family's addresses.
@@ -176,10 +166,10 @@ impl Connections {
             failure: None,
             deviations: Vec::new(),
         };
-        self.watchdog.start(&cell);
+        let watchdog = self.watchdog;
+        let _watched = watchdog.watch(&cell);
         let start = Instant::now();
         let failure = run(self, index).err().map(|error| error.to_string());
-        self.watchdog.stop();
         Cell { time: start.elapsed(), failure, ..cell }
     }
 }

@@ -32,7 +32,8 @@ impl Job<'_> {
     pub(super) fn client(self, agent: &mut Agent) -> Result<()> {
         let texts = self.texts();
         let [server, port, size] = texts.each_ref().map(String::as_str);
-        let theirs = guest::serve(agent, &["rping", "-s", "-V", "-a", server, "-p", port, "-S", size], self.port)?;
+        let theirs =
+            guest::serve(agent, &["rping", "-s", "-V", "-a", server, "-p", port, "-S", size], self.port)?;
         let words = ["ping", self.interface, server, "-p", port, "-S", size, "-C", COUNT, "-V"];
         let ours = Local::start(self.program, &words.map(str::to_owned))?.finish(LIMIT);
         if ours.is_err() {

@@ -100,7 +100,8 @@ fn next(channel: &EventChannel, wanted: CmEventType, done: usize) -> Result<CmEv
     if event.event == wanted || event.event == CmEventType::TimewaitExit {
         return Ok(event);
     }
-    Err(format!("{} with status {} instead of {wanted}, after {done} of it", event.event, event.status).into())
+    Err(format!("{} with status {} instead of {wanted}, after {done} of it", event.event, event.status)
+        .into())
 }
 
 /// Accepts all, and answers until all have been closed.

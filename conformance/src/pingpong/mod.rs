@@ -5,14 +5,14 @@ mod listening;
 mod local;
 mod programs;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::agent::{Agent, Handle};
 use crate::peer::{Family, Result, Route};
 use crate::runner::{Cell, Filter, ROUTES};
-use local::Local;
+pub(crate) use local::Local;
 use programs::Program;
 
 /// How long a program may take to finish.
@@ -46,11 +46,18 @@ pub struct Station {
     /// Its IPv4 address. The programs make their own exchange over IPv4, because the guest's listens on nothing else;
     /// the family of the messages comes with the GID index.
     pub host: Ipv4Addr,
+    /// Its IPv6 address.
+    pub host6: Ipv6Addr,
     /// Indexes of its IPv4 and its IPv6 address in its GID table.
     pub gid_indexes: [u32; 2],
 }
 
 impl Station {
+    /// Its IPv4 and its IPv6 address.
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        [self.host.into(), self.host6.into()]
+    }
+
     fn gid_index(&self, route: Route) -> u32 {
         self.gid_indexes[usize::from(route.family == Family::V6)]
     }

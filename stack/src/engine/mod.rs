@@ -172,8 +172,8 @@ impl Engine {
     fn note_sent(&mut self, now: Instant, place: u32, frame: &[u8]) {
         self.counters.add(Counter::SentPkts);
         self.qp_counters[place as usize].add(Counter::SentPkts);
-        let Some(qp) = self.qps.get(place) else { return };
-        if !qp.init().qp_type.is_datagram() {
+        let sends_datagrams = self.qps.get(place).is_some_and(|qp| qp.init().qp_type.is_datagram());
+        if self.groups.is_empty() || !sends_datagrams {
             return;
         }
         if let Ok(packet) = Packet::parse(frame, &[])

@@ -53,6 +53,10 @@ impl Groups {
         });
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
     fn member(&self, group: &IpAddr, number: usize) -> Option<u32> {
         self.members.get(group)?.get(number).copied()
     }

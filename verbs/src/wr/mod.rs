@@ -1,6 +1,7 @@
 //! Work requests: values that own what they say, to be built, kept and posted in any order.
 
 mod data;
+mod operations;
 mod recv;
 mod send;
 mod sge;

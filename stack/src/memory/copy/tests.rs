@@ -15,7 +15,7 @@ const GUARD: u8 = 0xA5;
 struct Island(*mut u8);
 
 impl Island {
-    const LEN: usize = 2 * PAGE;
+    const LEN: usize = 4 * PAGE;
 
     fn new() -> Self {
         let len = Self::LEN + 2 * PAGE;

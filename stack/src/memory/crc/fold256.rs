@@ -17,12 +17,11 @@ pub(super) fn crc<const COPY: bool>(crc: u32, pass: &mut Pass<'_, COPY>) -> u32 
         let [a, b] = pass.next_array();
         [_mm256_xor_si256(a, register), b]
     } else {
-        let lanes = match pass.next_block() {
-            Some(block) => sparse::fold_block(register, block),
-            None => {
-                let [a, b, c, d] = pass.next_array();
-                [_mm256_xor_si256(a, register), b, c, d]
-            }
+        let lanes = if pass.left() < sparse::LEN {
+            let [a, b, c, d] = pass.next_array();
+            [_mm256_xor_si256(a, register), b, c, d]
+        } else {
+            sparse::fold_block(register, pass)
         };
         fold_128_bytes(lanes, pass)
     };

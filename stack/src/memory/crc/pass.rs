@@ -91,11 +91,10 @@ impl<'a, const COPY: bool> Pass<'a, COPY> {
         number
     }
 
-    /// The next bytes as a block that may be read more than once, if as many are left. A copying pass has none: it
-    /// would read what it has just written, and wait for it.
+    /// The next `N` bytes, as they are after the copying; at least as many must be left.
     #[inline(always)]
-    pub(super) fn next_block<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
-        if COPY || self.left < N { None } else { self.next_slice(N).first_chunk() }
+    pub(super) fn next_block<const N: usize>(&mut self) -> &'a [u8; N] {
+        self.next_slice(N).first_chunk().expect("as many bytes are left")
     }
 
     /// The next `max` bytes or what is left, as they are after the copying.
