@@ -211,7 +211,7 @@ fn s08_a_peer_cannot_make_what_is_owed_to_it_grow() {
     });
     assert_eq!(counted, 0);
     run.round();
-    assert!((256..280).contains(&run.sent), "{}", run.sent);
+    assert!((256..344).contains(&run.sent), "{}", run.sent);
     assert_eq!(run.host.state(), QpState::Rts);
 }
 

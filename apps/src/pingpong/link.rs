@@ -14,21 +14,23 @@ use crate::error::Result;
 /// Everything before the peer is known. Receives are posted, so that its first message finds one.
 pub(super) struct Prepared {
     service: Service,
-    pd: ProtectionDomain,
-    cq: CompletionQueue,
-    memory: MemoryRegion,
-    srq: Option<SharedReceiveQueue>,
+    // Queue pairs go first: a message that comes late must find no queue pair, rather than one without memory.
     qps: Vec<PreparedQueuePair>,
+    srq: Option<SharedReceiveQueue>,
+    memory: MemoryRegion,
+    cq: CompletionQueue,
+    pd: ProtectionDomain,
 }
 
 /// Everything that a run needs.
 pub(super) struct Linked {
-    pub(super) cq: CompletionQueue,
-    pub(super) memory: MemoryRegion,
-    pub(super) receives: Receives,
+    // As in `Prepared`: queue pairs go before their memory.
     pub(super) qps: Vec<Arc<QueuePair>>,
-    /// What each of them sends.
+    pub(super) receives: Receives,
+    /// What each queue pair sends.
     pub(super) requests: Vec<SendWr>,
+    pub(super) memory: MemoryRegion,
+    pub(super) cq: CompletionQueue,
 }
 
 /// Where receives are posted.

@@ -17,11 +17,11 @@ pub(super) fn crc<const COPY: bool>(crc: u32, pass: &mut Pass<'_, COPY>) -> u32 
         let [a, b] = pass.next_array();
         [_mm256_xor_si256(a, register), b]
     } else {
-        let lanes = if pass.left() < sparse::LEN {
+        let lanes = if COPY || pass.left() < sparse::LEN {
             let [a, b, c, d] = pass.next_array();
             [_mm256_xor_si256(a, register), b, c, d]
         } else {
-            sparse::fold_block(register, pass)
+            sparse::fold_block(register, pass.next_block())
         };
         fold_128_bytes(lanes, pass)
     };

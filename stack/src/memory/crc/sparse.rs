@@ -1,15 +1,17 @@
-//! Moving bytes on without multiplying.
+//! Moving bytes on without multiplying, for passes that only read.
 //!
 //! Some multiples of the polynomial have few terms. One with the exponents 8 * 2246, 8 * (2246 - 1850), ..., 0 says
 //! that a byte may be taken out where it is and added in four other places instead: 1850, 2118, 2198 and 2246 bytes
 //! on (the idea is that of Sam Russell's "Chorba"). That costs four loads and XORs, which a CPU does beside its
 //! multiplications. So the multiplier, which limits the loops here, is spared a third of the bytes.
+//!
+//! A copying pass gains nothing: what is moved would have to be copied in a burst, faster than caches take it.
 
 use core::arch::x86_64::*;
 use core::array;
 
 use super::fold::factors;
-use super::{Pass, fold256};
+use super::fold256;
 
 /// Bytes of a block: most of a packet of the largest path MTU, the only one that is worth the code.
 pub(super) const LEN: usize = REST + 18 * ROUND;
@@ -23,54 +25,47 @@ const FIRST: usize = ROUND;
 const MOVED: usize = 1408;
 /// Where the bytes begin that others are added to.
 const REST: usize = FIRST + MOVED;
-/// Bytes that are copied before all others: what is moved, long before it is read again, and a round behind it.
-const HEAD: usize = REST + ROUND;
 /// How far bytes are moved. There are few choices; with this one loads hardly ever wait.
 const DISTANCES: [usize; 4] = [1850, 2118, 2198, 2246];
 
-/// Folds the next block of `pass`, with `register` added to its first bytes, into 128 bytes.
+/// Folds a block, with `register` added to its first bytes, into 128 bytes.
 #[target_feature(enable = "avx2,vpclmulqdq")]
-pub(super) fn fold_block<const COPY: bool>(register: __m256i, pass: &mut Pass<'_, COPY>) -> [__m256i; 4] {
-    assert!(LEN <= pass.left());
-    let head = pass.next_block();
-    let [a, b, c, d] = load_round(head, 0);
-    let by = fold256::constants(const { factors(REST as u32) });
-    let mut lanes = fold([_mm256_xor_si256(a, register), b, c, d], load_round(head, REST), by);
-    let by = fold256::constants(const { factors(ROUND as u32) });
+pub(super) fn fold_block(register: __m256i, block: &[u8; LEN]) -> [__m256i; 4] {
+    let mut lanes = array::from_fn(|lane| load(block, lane * STEP));
+    lanes[0] = _mm256_xor_si256(lanes[0], register);
     // Each round is code of its own, as most add from other distances.
     macro_rules! rounds {
-        ($($round:literal)+) => {
-            $(lanes = fold(lanes, round::<COPY, { REST + $round * ROUND }>(head, pass), by);)+
+        ($by:expr; $($round:literal)+) => {
+            let by = fold256::constants(const { factors($by as u32) });
+            $(
+                let next = round::<{ REST + $round * ROUND }>(block);
+                lanes = array::from_fn(|lane| fold256::fold(lanes[lane], next[lane], by));
+            )+
         };
     }
-    rounds!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+    rounds!(REST; 0);
+    rounds!(ROUND; 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
     lanes
 }
 
-#[inline]
-#[target_feature(enable = "avx2,vpclmulqdq")]
-fn fold(lanes: [__m256i; 4], next: [__m256i; 4], by: __m256i) -> [__m256i; 4] {
-    array::from_fn(|lane| fold256::fold(lanes[lane], next[lane], by))
-}
-
-/// The next 128 bytes, which are those at `AT` of the block, with all that is moved there.
+/// The 128 bytes at `AT`, with all that is moved there.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn round<const COPY: bool, const AT: usize>(head: &[u8; HEAD], pass: &mut Pass<'_, COPY>) -> [__m256i; 4] {
-    let [a, b, c, d] = pass.next_array();
-    [step::<AT, 0>(a, head), step::<AT, 1>(b, head), step::<AT, 2>(c, head), step::<AT, 3>(d, head)]
+fn round<const AT: usize>(block: &[u8; LEN]) -> [__m256i; 4] {
+    [step::<AT, 0>(block), step::<AT, 1>(block), step::<AT, 2>(block), step::<AT, 3>(block)]
 }
 
 /// The 32 bytes of one lane of a round, with all that is moved there.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn step<const AT: usize, const LANE: usize>(bytes: __m256i, head: &[u8; HEAD]) -> __m256i {
-    let mut sum = bytes;
+fn step<const AT: usize, const LANE: usize>(block: &[u8; LEN]) -> __m256i {
+    let at = AT + LANE * STEP;
+    let mut sum = load(block, at);
     for distance in DISTANCES {
-        if let Some(from) = (AT + LANE * STEP).checked_sub(distance)
+        if let Some(from) = at.checked_sub(distance)
             && (FIRST + 1 - STEP..REST).contains(&from)
         {
-            sum = _mm256_xor_si256(sum, moved(head, from));
+            sum = _mm256_xor_si256(sum, moved(block, from));
         }
     }
     sum
@@ -79,7 +74,7 @@ fn step<const AT: usize, const LANE: usize>(bytes: __m256i, head: &[u8; HEAD]) -
 /// The 32 bytes at `from`, zero where they are not among those to be moved.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn moved(head: &[u8; HEAD], from: usize) -> __m256i {
+fn moved(block: &[u8; LEN], from: usize) -> __m256i {
     /// Ones for 32 bytes, zeros before and behind.
     static ONES: [u8; 3 * STEP] = {
         let mut ones = [0; 3 * STEP];
@@ -90,7 +85,7 @@ fn moved(head: &[u8; HEAD], from: usize) -> __m256i {
         }
         ones
     };
-    let bytes = load(head, from);
+    let bytes = load(block, from);
     if from < FIRST {
         _mm256_and_si256(bytes, load(&ONES, from + STEP - FIRST))
     } else if from + STEP > REST {
@@ -98,12 +93,6 @@ fn moved(head: &[u8; HEAD], from: usize) -> __m256i {
     } else {
         bytes
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load_round(head: &[u8; HEAD], at: usize) -> [__m256i; 4] {
-    array::from_fn(|lane| load(head, at + lane * STEP))
 }
 
 #[inline]
@@ -128,6 +117,6 @@ mod tests {
 
     #[test]
     fn no_byte_is_moved_onto_one_that_is_moved_or_out_of_the_block() {
-        assert!(DISTANCES.iter().all(|distance| (MOVED + ROUND..=LEN - REST).contains(distance)));
+        assert!(DISTANCES.iter().all(|distance| (MOVED..=LEN - REST).contains(distance)));
     }
 }
