@@ -16,7 +16,7 @@ def main():
     listener = CMID(creator=place)
     listener.listen()
     request = listener.get_request()
-    request.reject(word.encode(), len(word))
+    request.reject(word.encode())
     request.close()
     listener.close()
 

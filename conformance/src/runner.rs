@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::cm;
 use crate::deviation::Deviation;
 use crate::peer::{Family, Peer, Result, Route};
 use crate::pingpong;
@@ -65,7 +66,7 @@ pub fn run(
 /// Names of all scenarios, whatever their routes.
 pub fn names() -> BTreeSet<String> {
     let scenarios = ROUTES.iter().flat_map(|route| scenarios::all(*route));
-    scenarios.map(|scenario| scenario.name).chain(pingpong::names()).collect()
+    scenarios.map(|scenario| scenario.name).chain(pingpong::names()).chain(cm::names()).collect()
 }
 
 fn cell(

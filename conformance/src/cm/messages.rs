@@ -1,6 +1,11 @@
 //! Against `ucmatose` of rdma-core: its server sends messages, its client sends as many back from the same memory.
 
-use uroce::{Access, CompletionExt, ConnParam, Connection, Incoming, Listener, MemoryRegion, RecvWr, SendWr};
+use std::time::{Duration, Instant};
+
+use uroce::{
+    Access, CompletionExt, ConnParam, Connection, Incoming, Listener, MemoryRegion, ProtectionDomain,
+    QueuePair, RecvWr, SendWr,
+};
 
 use super::{Ends, PATIENCE, guest};
 use crate::peer::Result;
@@ -9,9 +14,8 @@ use crate::scenario::{check_equal, pattern};
 /// Messages each way, and the bytes of one: more than a packet.
 const COUNT: u64 = 20;
 const SIZE: usize = 5000;
-const COUNT_TEXT: &str = "20";
-const SIZE_TEXT: &str = "5000";
-const OPTIONS: [&str; 4] = ["-C", COUNT_TEXT, "-S", SIZE_TEXT];
+/// The same for `ucmatose`.
+const OPTIONS: [&str; 4] = ["-C", "20", "-S", "5000"];
 
 /// The guest listens and sends first. What it sends is whatever its memory holds; it does not look at what we send.
 pub(super) fn client(ends: &mut Ends<'_>) -> Result<()> {
@@ -47,12 +51,12 @@ pub(super) fn server(ends: &mut Ends<'_>) -> Result<()> {
 }
 
 /// Where messages arrive, and what is sent.
-fn memory(pd: &uroce::ProtectionDomain) -> Result<(MemoryRegion, MemoryRegion)> {
+fn memory(pd: &ProtectionDomain) -> Result<(MemoryRegion, MemoryRegion)> {
     let inbox = pd.alloc_mr(SIZE, Access::LOCAL_WRITE)?;
     Ok((inbox, pd.alloc_mr_from(&pattern(SIZE, 77), Access::empty())?))
 }
 
-fn post_receives(qp: &uroce::QueuePair, inbox: &MemoryRegion) -> Result<()> {
+fn post_receives(qp: &QueuePair, inbox: &MemoryRegion) -> Result<()> {
     (0..COUNT).try_for_each(|id| Ok(qp.post_recv(&[RecvWr::new(id, inbox.sge(..))])?))
 }
 
@@ -71,13 +75,13 @@ fn complete(connection: &Connection, count: u64) -> Result<()> {
 }
 
 /// Waits until the peer has ended the connection.
-fn ends_there(connection: &Connection) -> Result<()> {
-    let limit = std::time::Instant::now() + PATIENCE;
+pub(super) fn ends_there(connection: &Connection) -> Result<()> {
+    let limit = Instant::now() + PATIENCE;
     while !connection.is_disconnected() {
-        if std::time::Instant::now() > limit {
+        if Instant::now() > limit {
             return Err("the guest did not end the connection".into());
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())
 }

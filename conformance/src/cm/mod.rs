@@ -3,6 +3,7 @@
 
 mod figure;
 mod guest;
+mod killed;
 mod messages;
 mod ping;
 mod rate;
@@ -56,10 +57,11 @@ impl Ends<'_> {
 type Run = fn(&mut Ends<'_>) -> Result<()>;
 
 /// Name, where it runs, and what we do as the asking and as the asked side.
-const ALL: [(&str, &[Family], Run, Run); 4] = [
+const ALL: [(&str, &[Family], Run, Run); 5] = [
     ("cm/messages", &FAMILIES, messages::client, messages::server),
     ("cm/refused", &FAMILIES, refusals::refused_there, refusals::refused_here),
     ("cm/nobody-listens", &FAMILIES, refusals::nobody_there, refusals::nobody_here),
+    ("cm/killed", &FAMILIES, killed::server, killed::client),
     ("cm/200-connections", &[Family::V4], rate::client, rate::server),
 ];
 

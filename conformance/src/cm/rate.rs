@@ -2,7 +2,7 @@
 //! closed.
 
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use uroce::{
     CmEvent, CmEventType, CmId, CompletionQueue, ConnParam, EventChannel, PortSpace, ProtectionDomain, QpType,
@@ -10,11 +10,12 @@ use uroce::{
 
 use super::figure::Figure;
 use super::{Ends, PATIENCE, guest};
-use crate::agent::Agent;
+use crate::agent::{Agent, Handle};
 use crate::peer::Result;
 
 /// How many.
 const CONNECTIONS: usize = 200;
+/// The same for `cmtime`.
 const CONNECTIONS_TEXT: &str = "200";
 const NAME: &str = "connects per second";
 
@@ -129,7 +130,7 @@ fn serve_all(channel: &EventChannel, parts: &Parts) -> Result<()> {
 }
 
 /// Starts the guest's `cmtime` as a server; it serves for ever.
-fn serve(agent: &mut Agent, at: IpAddr, port: u16) -> Result<crate::agent::Handle> {
+pub(super) fn serve(agent: &mut Agent, at: IpAddr, port: u16) -> Result<Handle> {
     let (address, text) = (at.to_string(), port.to_string());
     guest::serve(agent, &["cmtime", "-b", &address, "-p", &text, "-c", CONNECTIONS_TEXT], port)
 }
@@ -140,7 +141,7 @@ fn cmtime(agent: &mut Agent, to: IpAddr, port: u16, direction: &'static str) -> 
     let program = agent.spawn(&["cmtime", "-s", &to, "-p", &port, "-c", CONNECTIONS_TEXT])?;
     let output = guest::finish(agent, program)?;
     let milliseconds = connect_time(&output).ok_or_else(|| format!("cmtime tells no time: {output}"))?;
-    let time = std::time::Duration::try_from_secs_f64(milliseconds / 1e3)?;
+    let time = Duration::try_from_secs_f64(milliseconds / 1e3)?;
     Ok(Figure::rate(NAME, direction, CONNECTIONS, time))
 }
 

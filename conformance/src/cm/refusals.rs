@@ -3,6 +3,7 @@
 use uroce::{ConnParam, Connection, Error, Listener, RejectReason};
 
 use super::{Ends, PATIENCE, guest};
+use crate::agent::Handle;
 use crate::peer::Result;
 use crate::scenario::check_equal;
 
@@ -54,7 +55,7 @@ fn refusal(answer: std::result::Result<Connection, Error>, expected: RejectReaso
 }
 
 /// Checks that the guest's program ends because it was refused for this reason.
-fn rejected_there(ends: &mut Ends<'_>, program: crate::agent::Handle, reason: RejectReason) -> Result<()> {
+fn rejected_there(ends: &mut Ends<'_>, program: Handle, reason: RejectReason) -> Result<()> {
     let (code, output) = guest::end(ends.agent, program)?;
     let expected = format!("RDMA_CM_EVENT_REJECTED, error: {}", reason.code());
     check_equal("whether ucmatose succeeds", code == 0, false)?;
