@@ -73,11 +73,6 @@ pub(crate) fn resolve(ctx: &Context, host: &str, port: u16) -> Result<Resolved> 
 }
 
 impl Resolved {
-    /// Who.
-    pub(crate) const fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
     /// Connects a queue pair.
     pub(crate) fn connect(self, qp: PreparedQueuePair, param: &ConnParam) -> Result<Link> {
         let Self { id, channel, peer } = self;

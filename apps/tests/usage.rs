@@ -26,6 +26,16 @@ fn wrong_usage_has_status_2() {
         "pingpong eth0 --srq -q 256",
         "pingpong eth0 --ud -m 1024",
         "bw send cable -c XRC",
+        "bw send cable --cm",
+        "bw send eth0 --cm -m 1024",
+        "ping eth0 -S 25",
+        "ping eth0 -c",
+        "ping eth0 192.0.2.1 -s",
+        "serve eth0 --size 0",
+        "serve eth0 --write",
+        "serve eth0 --allow 10.0.0.0/33",
+        "get eth0 192.0.2.1 --json",
+        "cas eth0 192.0.2.1 4 0 1",
         "stat --watch 0",
         "stat --serve nowhere",
         "stat --serve --json",
@@ -79,6 +89,11 @@ fn help_has_examples() {
         "doctor --help",
         "devinfo --help",
         "stat --help",
+        "ping --help",
+        "serve --help",
+        "get --help",
+        "put --help",
+        "cas --help",
     ] {
         let text = uroce(words).good();
         assert!(text.contains("Example") && text.contains("uroce"), "{words}: {text}");

@@ -47,7 +47,9 @@ struct Found {
 pub(crate) fn main(args: &CasArgs) -> Result<()> {
     let &CasArgs { offset, expected, new, .. } = args;
     if offset % 8 != 0 {
-        return Err(Failure::usage(format!("offset {offset} is not a multiple of 8, where words of 64 bits are")));
+        return Err(Failure::usage(format!(
+            "offset {offset} is not a multiple of 8, where words of 64 bits are"
+        )));
     }
     let (_ctx, mut remote) = Remote::open(&args.server)?;
     let found = swap(&mut remote, offset, expected, new)?;

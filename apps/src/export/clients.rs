@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use serde::Serialize;
-use uroce::{CmId, Completion, CompletionQueue, Context, Counter, QpType, QueuePair, RemoteMr, SendWr, WcStatus};
+use uroce::{
+    CmId, Completion, CompletionQueue, Context, Counter, QpType, QueuePair, RemoteMr, SendWr, WcStatus,
+};
 
 use super::allow::Network;
 use super::memory::{Memory, Registered};
@@ -124,7 +126,8 @@ impl<'m> Clients<'m> {
         if !allowed.is_empty() && !allowed.iter().any(|network| network.contains(address)) {
             return Some(format!("{address} is not among the addresses that --allow names there"));
         }
-        (self.all.len() >= *most).then(|| format!("all {most} places of the server are taken: try again later"))
+        (self.all.len() >= *most)
+            .then(|| format!("all {most} places of the server are taken: try again later"))
     }
 
     fn add(&mut self, asking: Asking) -> Result<()> {
@@ -134,7 +137,13 @@ impl<'m> Clients<'m> {
         let prepared = pd.create_qp(QpType::Rc, &self.cq, &self.cq).max_send_wr(1).max_recv_wr(1).build()?;
         let qp = asking.id.create_qp(prepared)?;
         asking.id.accept(&asking.grant(&memory.card().encode()))?;
-        self.all.push(Client { id: asking.id, qp, _memory: memory, since: Stopwatch::start(), probed: false });
+        self.all.push(Client {
+            id: asking.id,
+            qp,
+            _memory: memory,
+            since: Stopwatch::start(),
+            probed: false,
+        });
         Ok(())
     }
 }

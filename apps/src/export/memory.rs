@@ -27,7 +27,8 @@ impl Memory {
     /// Zeroed memory of our own.
     pub(super) fn anonymous(size: u64) -> Result<Self> {
         let wanted = usize::try_from(size).map(MmapMut::map_anon);
-        let map = wanted.map_err(|_| too_much(size))?.context(format_args!("cannot get {size} bytes of memory"))?;
+        let map =
+            wanted.map_err(|_| too_much(size))?.context(format_args!("cannot get {size} bytes of memory"))?;
         Ok(Self { map: map.into(), writable: true })
     }
 

@@ -14,6 +14,8 @@ mod put;
 mod rate;
 mod remote;
 mod serve;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use cas::{CasArgs, main as cas};
 pub(crate) use get::{GetArgs, main as get};

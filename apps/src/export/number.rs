@@ -19,14 +19,17 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
 
 /// The same of at least 1.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    bytes(text).and_then(|size| if size > 0 { Ok(size) } else { Err("0 bytes are nothing to show".to_owned()) })
+    bytes(text)
+        .and_then(|size| if size > 0 { Ok(size) } else { Err("0 bytes are nothing to show".to_owned()) })
 }
 
 /// Reads a word of 64 bits: decimal, or hexadecimal after `0x`.
 pub(super) fn word(text: &str) -> Result<u64, String> {
     let hexadecimal = text.strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
     let read = hexadecimal.map_or_else(|| plain(text), |digits| u64::from_str_radix(digits, 16).ok());
-    read.ok_or_else(|| format!("{text} is no word of 64 bits: give a decimal number, or a hexadecimal one after 0x"))
+    read.ok_or_else(|| {
+        format!("{text} is no word of 64 bits: give a decimal number, or a hexadecimal one after 0x")
+    })
 }
 
 /// Digits and nothing else.
@@ -40,7 +43,8 @@ mod tests {
 
     #[test]
     fn bytes_of_every_kind() {
-        let good = [("0", 0), ("4096", 4096), ("0x1000", 4096), ("64K", 65536), ("3m", 3 << 20), ("1T", 1 << 40)];
+        let good =
+            [("0", 0), ("4096", 4096), ("0x1000", 4096), ("64K", 65536), ("3m", 3 << 20), ("1T", 1 << 40)];
         for (text, number) in good {
             assert_eq!(bytes(text), Ok(number), "{text}");
         }

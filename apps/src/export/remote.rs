@@ -108,7 +108,9 @@ impl Remote {
 }
 
 fn ended() -> Failure {
-    Failure::new("the server ended the connection: it was stopped, or took us for gone; the transfer is not complete")
+    Failure::new(
+        "the server ended the connection: it was stopped, or took us for gone; the transfer is not complete",
+    )
 }
 
 fn beyond(offset: u64, length: u64, len: u64) -> Failure {

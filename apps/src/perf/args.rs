@@ -116,6 +116,9 @@ pub(crate) struct PerfArgs {
     /// Path MTU [default: the largest that both links carry]
     #[arg(short, long, value_parser = cli::mtu, value_name = "BYTES")]
     pub(crate) mtu: Option<Mtu>,
+    /// Connect through the connection manager, on the same port number; RC only
+    #[arg(short = 'R', long)]
+    pub(crate) cm: bool,
     /// TCP port on which both ends agree
     #[arg(short, long, default_value_t = 18515, value_name = "PORT")]
     pub(crate) port: u16,
@@ -157,6 +160,7 @@ impl BwArgs {
         Plan {
             test: Test::Bw(self.op),
             connection: self.common.connection,
+            cm: self.common.cm,
             srq: self.use_srq,
             size: self.common.size.unwrap_or(default),
             all: self.common.all,
@@ -176,6 +180,7 @@ impl LatArgs {
         Plan {
             test: Test::Lat(self.op),
             connection: self.common.connection,
+            cm: self.common.cm,
             srq: false,
             size: self.common.size.unwrap_or(2),
             all: self.common.all,

@@ -6,6 +6,7 @@
 
 mod args;
 mod bandwidth;
+mod cm;
 mod connection;
 mod latency;
 mod marker;
@@ -45,6 +46,11 @@ fn run(args: &PerfArgs, plan: &Plan) -> Result<()> {
     let reports = match (&args.host, args.iface == CABLE) {
         (Some(_), true) => {
             return Err(Failure::usage("with `cable` both ends are in this process: there is no HOST"));
+        }
+        (None, true) if plan.cm => {
+            return Err(Failure::usage(
+                "on the cable there is no connection manager to ask: leave --cm away",
+            ));
         }
         (None, true) => on_cable(args, plan)?,
         (Some(host), false) => session::client(args, plan, host)?,

@@ -44,6 +44,8 @@ pub(crate) enum Amount {
 pub(crate) struct Plan {
     pub(crate) test: Test,
     pub(crate) connection: Connection,
+    /// Whether the connection manager connects the queue pairs.
+    pub(crate) cm: bool,
     /// Whether the queue pairs share their receives.
     pub(crate) srq: bool,
     pub(crate) size: u32,
@@ -97,6 +99,11 @@ impl Plan {
             return Err(Failure::usage(format!(
                 "{connection} has no {op}: UC has write and send, UD has send, RC has all"
             )));
+        }
+        if self.cm && (self.connection != Connection::Rc || self.mtu.is_some()) {
+            return Err(Failure::usage(
+                "with --cm there is RC only, with the path MTU of the interface: leave -c and -m away",
+            ));
         }
         if self.srq && !self.test.receives() {
             return Err(Failure::usage("only `send` takes receives: leave --use-srq away"));
@@ -191,6 +198,7 @@ mod tests {
         Plan {
             test: Test::Bw(BwOp::Write),
             connection: Connection::Rc,
+            cm: false,
             srq: false,
             size: 65536,
             all: false,

@@ -10,22 +10,24 @@ use serde::{Deserialize, Serialize};
 use uroce::{Drive, Mtu};
 
 use super::args::PerfArgs;
+use super::cm;
 use super::connection::Connection;
 use super::measure;
 use super::other::Elsewhere;
 use super::plan::{Plan, Test};
 use super::report::{Report, Shown};
 use super::responder::Responder;
-use super::side::{Card, Side};
+use super::side::{self, Side};
 use crate::clock::Stopwatch;
-use crate::control::Control;
+use crate::cm::Listener;
+use crate::control::{Control, PATIENCE};
 use crate::device::{self, Device};
 use crate::error::{Failure, Result};
 use crate::idle::Idle;
 use crate::{interrupt, out, tcp};
 
 /// Of the exchange described here.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Turns of the server's loop between two looks at the control connection.
 const TURNS: u32 = 4096;
 /// The same of a server that has nothing to do itself.
@@ -44,6 +46,8 @@ pub(crate) enum Message {
     Round {
         size: u32,
     },
+    /// With `--cm`: the server has heard of every connection.
+    Connected,
     Ready,
     /// How many messages of this round have come.
     Count,
@@ -63,6 +67,7 @@ pub(crate) struct Hello {
     version: u32,
     test: Test,
     connection: Connection,
+    cm: bool,
     srq: bool,
     /// The largest message.
     size: u32,
@@ -71,7 +76,7 @@ pub(crate) struct Hello {
     qps: u32,
     tx_depth: u32,
     rx_depth: u32,
-    card: Card,
+    card: side::Card,
 }
 
 impl Message {
@@ -96,7 +101,13 @@ pub(crate) fn client(args: &PerfArgs, plan: &Plan, host: &str) -> Result<Vec<Rep
         other => return Err(other.unexpected()),
     };
     let plan = plan.with_mtu(agreed(plan, &theirs)?)?;
-    let near = near.connect(&plan, &theirs.card)?;
+    let near = if plan.cm {
+        let near = cm::dial(&ctx, near, &theirs.card, args.port)?;
+        confirm(&ctx, &mut control)?;
+        near.fill(&plan).map(|()| near)?
+    } else {
+        near.connect(&plan, &theirs.card)?
+    };
     ctx.show(&near.qps);
     let mut other = Elsewhere::new(control);
     let reports = measure(args, &plan, &near, &theirs.card, &mut other)?;
@@ -116,9 +127,27 @@ pub(crate) fn server(args: &PerfArgs, plan: &Plan) -> Result<Vec<Report>> {
         other => return Err(other.unexpected()),
     };
     let plan = agree(plan, mtu, &hello).or_else(|reason| refuse(&mut control, peer, reason))?;
-    let prepared = prepare(&ctx, &plan, &hello);
-    let (responder, card) = prepared.or_else(|failure| refuse(&mut control, peer, failure.to_string()))?;
-    control.send(&Message::Hello(Box::new(Hello::new(&plan, plan.mtu.unwrap_or(mtu), card))))?;
+    let prepared = prepare(&ctx, args, &plan);
+    let (far, listener) = prepared.or_else(|failure| refuse(&mut control, peer, failure.to_string()))?;
+    let answer = Message::Hello(Box::new(Hello::new(&plan, plan.mtu.unwrap_or(mtu), far.card())));
+    let far = match listener {
+        // The client dials once it has the answer.
+        Some(listener) => {
+            control.send(&answer)?;
+            let far = cm::answer(far, &hello.card, &listener)?;
+            far.fill(&plan)?;
+            control.send(&Message::Connected)?;
+            far
+        }
+        None => {
+            let far = far.connect(&plan, &hello.card);
+            let far = far.or_else(|failure| refuse(&mut control, peer, failure.to_string()))?;
+            control.send(&answer)?;
+            far
+        }
+    };
+    ctx.show(&far.qps);
+    let responder = Responder::new(&plan, far, &hello.card)?;
     let reports = serve(control, &plan, responder);
     device::log_counters(&ctx);
     let reports = reports?;
@@ -127,19 +156,32 @@ pub(crate) fn server(args: &PerfArgs, plan: &Plan) -> Result<Vec<Report>> {
     Ok(reports)
 }
 
+/// Drives the device until the server has heard of every connection: what confirms the last one may have to be repeated.
+fn confirm(ctx: &Device, control: &mut Control) -> Result<()> {
+    let stopwatch = Stopwatch::start();
+    while stopwatch.elapsed() < PATIENCE {
+        // What it did does not matter, as the next turn comes soon.
+        let _ = ctx.progress();
+        match control.poll()? {
+            Some(Message::Connected) => return Ok(()),
+            Some(other) => return Err(other.unexpected()),
+            None => interrupt::pause_unless_asked(PERIOD)?,
+        }
+    }
+    Err(vanished("server", PATIENCE))
+}
+
 fn accept(port: u16, plan: &Plan) -> Result<(Control, SocketAddr)> {
     let listener = tcp::listen(port)?;
     out::note(format_args!("waiting for `uroce {} IFACE HOST` on TCP port {port}", plan.test.command()));
     Control::accept(&listener)
 }
 
-/// The responder, connected, and what the client has to know of it.
-fn prepare(ctx: &Device, plan: &Plan, hello: &Hello) -> Result<(Responder, Card)> {
-    let far = Side::prepare(ctx, plan)?;
-    let card = far.card();
-    let far = far.connect(plan, &hello.card)?;
-    ctx.show(&far.qps);
-    Ok((Responder::new(plan, far, &hello.card)?, card))
+/// Everything before the client is connected, and what listens for it if the connection manager is to connect.
+fn prepare(ctx: &Device, args: &PerfArgs, plan: &Plan) -> Result<(side::Prepared, Option<Listener>)> {
+    let anywhere = SocketAddr::from(([0; 4], args.port));
+    let listener = plan.cm.then(|| Listener::bind(ctx, anywhere)).transpose()?;
+    Ok((Side::prepare(ctx, plan)?, listener))
 }
 
 fn refuse<T>(control: &mut Control, peer: IpAddr, reason: String) -> Result<T> {
@@ -149,11 +191,12 @@ fn refuse<T>(control: &mut Control, peer: IpAddr, reason: String) -> Result<T> {
 }
 
 impl Hello {
-    fn new(plan: &Plan, mtu: Mtu, card: Card) -> Self {
+    fn new(plan: &Plan, mtu: Mtu, card: side::Card) -> Self {
         Self {
             version: VERSION,
             test: plan.test,
             connection: plan.connection,
+            cm: plan.cm,
             srq: plan.srq,
             size: plan.largest(),
             mtu: mtu.bytes(),
@@ -176,11 +219,13 @@ fn agree(plan: &Plan, mtu: Mtu, hello: &Hello) -> Result<Plan, String> {
             "the server runs `uroce {ours}`, the client `uroce {theirs}`: run the same at both ends"
         ));
     }
-    if (hello.connection, hello.srq) != (plan.connection, plan.srq) {
-        let option = |connection: Connection, srq| {
-            format!("-c {}{}", connection.name(), if srq { " --use-srq" } else { "" })
+    if (hello.connection, hello.srq, hello.cm) != (plan.connection, plan.srq, plan.cm) {
+        let option = |connection: Connection, srq, cm| {
+            let (srq, cm) = (if srq { " --use-srq" } else { "" }, if cm { " --cm" } else { "" });
+            format!("-c {}{srq}{cm}", connection.name())
         };
-        let (ours, theirs) = (option(plan.connection, plan.srq), option(hello.connection, hello.srq));
+        let ours = option(plan.connection, plan.srq, plan.cm);
+        let theirs = option(hello.connection, hello.srq, hello.cm);
         return Err(format!("the server was told {ours}, the client {theirs}: give the same at both ends"));
     }
     let theirs = Mtu::from_bytes(hello.mtu).ok_or("the client names a path MTU that does not exist")?;
@@ -231,7 +276,7 @@ fn serve(mut control: Control, plan: &Plan, mut responder: Responder) -> Result<
         };
         match message {
             None if heard.elapsed() < VANISHED => continue,
-            None => return Err(vanished()),
+            None => return Err(vanished("client", VANISHED)),
             Some(Message::Round { size }) if (1..=plan.size).contains(&size) => {
                 responder.begin(size)?;
                 control.send(&Message::Ready)?;
@@ -255,9 +300,9 @@ fn act(control: &mut Control, responder: &mut Responder, idle: &mut Idle) -> Res
     control.poll()
 }
 
-fn vanished() -> Failure {
-    let seconds = VANISHED.as_secs();
+fn vanished(peer: &str, time: Duration) -> Failure {
+    let seconds = time.as_secs();
     Failure::new(format!(
-        "the client has not been heard of for {seconds} s: it hangs or cannot be reached any more; start both ends again"
+        "the {peer} has not been heard of for {seconds} s: it hangs or cannot be reached any more; start both ends again"
     ))
 }

@@ -13,6 +13,7 @@ use uroce::{
 
 use super::connection::Connection;
 use super::plan::Plan;
+use crate::cm::Link;
 use crate::device;
 use crate::error::{Failure, Result};
 
@@ -21,7 +22,7 @@ pub(crate) const INLINE: u32 = 64;
 /// Slots start at multiples of this, so that queue pairs share no cache line.
 const ALIGNMENT: usize = 64;
 /// READ and atomic operations outstanding, as perftest asks of most devices.
-const RD_ATOMIC: u8 = 16;
+pub(super) const RD_ATOMIC: u8 = 16;
 /// The Q_Key of datagrams between the two ends; that of perftest and of the pingpong programs.
 const QKEY: u32 = 0x1111_1111;
 
@@ -33,6 +34,8 @@ pub(crate) struct Side {
     pub(crate) qps: Vec<Arc<QueuePair>>,
     pub(crate) memory: MemoryRegion,
     srq: Option<SharedReceiveQueue>,
+    /// What the connection manager keeps, if it connected the queue pairs.
+    _links: Vec<Link>,
     /// Where datagrams go, for each queue pair; empty if they have peers of their own.
     ways: Vec<(AddressHandle, Endpoint)>,
     slot: usize,
@@ -122,7 +125,7 @@ impl Side {
     }
 
     /// Posts all receives, if the test needs any.
-    fn fill(&self, plan: &Plan) -> Result<()> {
+    pub(super) fn fill(&self, plan: &Plan) -> Result<()> {
         let queues = if self.srq.is_some() { 1 } else { self.qps.len() };
         let queues = if plan.test.receives() { queues } else { 0 };
         (0..queues)
@@ -146,15 +149,10 @@ impl Prepared {
     /// Connects every queue pair to its peer, and posts the receives: the peer sends only when it is told to.
     pub(crate) fn connect(self, plan: &Plan, peer: &Card) -> Result<Side> {
         let endpoints = peer.endpoints()?;
-        let ctx = self.pd.context().clone();
-        endpoints.iter().try_for_each(|endpoint| device::check_family(ctx.gid(), endpoint.gid))?;
-        if endpoints.len() != self.qps.len() {
-            return Err(Failure::new(
-                "the peer has another number of queue pairs: give the same -q at both ends",
-            ));
-        }
+        let ctx = self.check(&endpoints)?;
         let Self { pd, cq, qps, memory, srq, slot } = self;
-        let mut side = Side { ctx, cq, qps: Vec::new(), memory, srq, ways: Vec::new(), slot };
+        let mut side =
+            Side { ctx, cq, qps: Vec::new(), memory, srq, _links: Vec::new(), ways: Vec::new(), slot };
         for (qp, endpoint) in qps.into_iter().zip(endpoints) {
             let qp = match plan.connection {
                 Connection::Ud => {
@@ -167,6 +165,30 @@ impl Prepared {
         }
         side.fill(plan).map(|()| side)
     }
+
+    /// The same with queue pairs that `link` connects. Receives are left to [`Side::fill`].
+    pub(super) fn linked(
+        self,
+        peers: &[Endpoint],
+        mut link: impl FnMut(PreparedQueuePair, &Endpoint) -> Result<Link>,
+    ) -> Result<Side> {
+        let ctx = self.check(peers)?;
+        let Self { cq, qps, memory, srq, slot, .. } = self;
+        let links =
+            qps.into_iter().zip(peers).map(|(qp, peer)| link(qp, peer)).collect::<Result<Vec<_>>>()?;
+        let qps = links.iter().map(|link| Arc::clone(&link.qp)).collect();
+        Ok(Side { ctx, cq, qps, memory, srq, _links: links, ways: Vec::new(), slot })
+    }
+
+    /// Refuses peers that cannot be connected; otherwise the device.
+    fn check(&self, peers: &[Endpoint]) -> Result<Context> {
+        let ctx = self.pd.context().clone();
+        peers.iter().try_for_each(|peer| device::check_family(ctx.gid(), peer.gid))?;
+        if peers.len() == self.qps.len() {
+            return Ok(ctx);
+        }
+        Err(Failure::new("the peer has another number of queue pairs: give the same -q at both ends"))
+    }
 }
 
 impl Card {
@@ -176,7 +198,7 @@ impl Card {
         whole.at((2 * index as u64 + 1).saturating_mul(self.slot))
     }
 
-    fn endpoints(&self) -> Result<Vec<Endpoint>> {
+    pub(super) fn endpoints(&self) -> Result<Vec<Endpoint>> {
         let parsed = self.endpoints.iter().map(|text| text.parse::<Endpoint>());
         parsed
             .collect::<Result<_, _>>()
