@@ -1,17 +1,19 @@
 //! What happened, counted: every silent drop, every NAK, every retry.
 
-/// Declares the counters with the names they are shown under.
+/// Declares counters with the names they are shown under, and the type that holds their values.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
-        /// A counter of an engine.
-        ///
-        /// Where `rdma_rxe` or mlx5 count the same thing in `hw_counters`, the name is theirs.
+    (
+        $(#[$enum_doc:meta])* enum $Counter:ident;
+        $(#[$struct_doc:meta])* struct $Counters:ident;
+        $($(#[$doc:meta])* $variant:ident = $name:literal,)+
+    ) => {
+        $(#[$enum_doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Counter {
+        pub enum $Counter {
             $($(#[$doc])* $variant,)+
         }
 
-        impl Counter {
+        impl $Counter {
             /// Every counter, in the order they are shown.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
@@ -23,10 +25,45 @@ macro_rules! counters {
                 }
             }
         }
+
+        $(#[$struct_doc])*
+        #[derive(Clone, Debug)]
+        pub struct $Counters([u64; $Counter::ALL.len()]);
+
+        impl Default for $Counters {
+            fn default() -> Self {
+                Self([0; $Counter::ALL.len()])
+            }
+        }
+
+        impl $Counters {
+            /// The value of one counter.
+            #[must_use]
+            pub const fn get(&self, counter: $Counter) -> u64 {
+                self.0[counter as usize]
+            }
+
+            /// Every counter by name, in the order they are shown.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+                $Counter::ALL.iter().map(|counter| (counter.name(), self.get(*counter)))
+            }
+
+            pub(crate) const fn add(&mut self, counter: $Counter) {
+                let value = &mut self.0[counter as usize];
+                *value = value.wrapping_add(1);
+            }
+        }
     };
 }
+pub(crate) use counters;
 
 counters! {
+    /// A counter of an engine.
+    ///
+    /// Where `rdma_rxe` or mlx5 count the same thing in `hw_counters`, the name is theirs.
+    enum Counter;
+    /// The values of every [`Counter`]; they start at 0 and wrap after 2^64.
+    struct Counters;
     /// Packets sent.
     SentPkts = "sent_pkts",
     /// Packets received that were meant for this endpoint and whole.
@@ -133,34 +170,6 @@ counters! {
     DuplicateDropped = "rx_duplicate_dropped",
     /// Responses to what was answered before, or was never asked.
     StaleResponse = "rx_stale_response",
-}
-
-/// The values of every [`Counter`]; they start at 0 and wrap after 2^64.
-#[derive(Clone, Debug)]
-pub struct Counters([u64; Counter::ALL.len()]);
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self([0; Counter::ALL.len()])
-    }
-}
-
-impl Counters {
-    /// The value of one counter.
-    #[must_use]
-    pub const fn get(&self, counter: Counter) -> u64 {
-        self.0[counter as usize]
-    }
-
-    /// Every counter by name, in the order they are shown.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Counter::ALL.iter().map(|counter| (counter.name(), self.get(*counter)))
-    }
-
-    pub(crate) const fn add(&mut self, counter: Counter) {
-        let value = &mut self.0[counter as usize];
-        *value = value.wrapping_add(1);
-    }
 }
 
 /// The counters of the engine and of one of its queue pairs.

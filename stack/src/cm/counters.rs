@@ -1,35 +1,16 @@
 //! What happened, counted: every message, every repetition, every silent drop.
 
+use crate::counters::counters;
 use crate::wire::MadRefused;
 use crate::wire::cm::CmKind;
 
-/// Declares the counters with the names they are shown under.
-macro_rules! counters {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
-        /// A counter of a connection manager.
-        ///
-        /// Sent, received, repeated and duplicate messages are counted apart by kind, as Linux does.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum CmCounter {
-            $($(#[$doc])* $variant,)+
-        }
-
-        impl CmCounter {
-            /// Every counter, in the order they are shown.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The name it is shown under.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
-        }
-    };
-}
-
 counters! {
+    /// A counter of a connection manager.
+    ///
+    /// Sent, received, repeated and duplicate messages are counted apart by kind, as Linux does.
+    enum CmCounter;
+    /// The values of every [`CmCounter`]; they start at 0 and wrap after 2^64.
+    struct CmCounters;
     /// REQs sent.
     TxReq = "cm_tx_req",
     /// MRAs sent.
@@ -108,34 +89,6 @@ counters! {
     OutboxFull = "cm_tx_outbox_full",
     /// Events that found their queue full.
     EventsLost = "cm_events_lost",
-}
-
-/// The values of every [`CmCounter`]; they start at 0 and wrap after 2^64.
-#[derive(Clone, Debug)]
-pub struct CmCounters([u64; CmCounter::ALL.len()]);
-
-impl Default for CmCounters {
-    fn default() -> Self {
-        Self([0; CmCounter::ALL.len()])
-    }
-}
-
-impl CmCounters {
-    /// The value of one counter.
-    #[must_use]
-    pub const fn get(&self, counter: CmCounter) -> u64 {
-        self.0[counter as usize]
-    }
-
-    /// Every counter by name, in the order they are shown.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        CmCounter::ALL.iter().map(|counter| (counter.name(), self.get(*counter)))
-    }
-
-    pub(super) const fn add(&mut self, counter: CmCounter) {
-        let value = &mut self.0[counter as usize];
-        *value = value.wrapping_add(1);
-    }
 }
 
 impl CmCounter {

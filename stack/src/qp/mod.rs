@@ -1,6 +1,7 @@
 //! Queue pairs: a sending and a receiving half on one connection or address, and the state machine over both.
 
 mod address;
+mod assembly;
 mod attr;
 mod connection;
 mod env;

@@ -1,6 +1,8 @@
 //! The connection manager in virtual time: each test reads like a packet trace (protocol section 6).
 
 mod abuse;
+#[path = "../allocator/mod.rs"]
+mod allocator;
 mod close;
 mod flood;
 mod handshake;

@@ -1,10 +1,11 @@
 //! Carrying out requests that are in order (section 5.2, steps 4 to 10).
 
+use super::super::assembly::{Assembly, Target};
 use super::super::connection::Connection;
 use super::super::env::Env;
 use super::receive::Ending;
 use super::response::Response;
-use super::{Answer, Assembly, Fatal, Refusal, Resource, Responder, check_length, flush_rights};
+use super::{Answer, Fatal, Refusal, Resource, Responder, check_length, flush_rights};
 use crate::access::Access;
 use crate::completion::WcStatus;
 use crate::counters::Counter;
@@ -129,34 +130,28 @@ impl Responder {
         }
         let len = packet.payload.len();
         check_length(position, len, connection.mtu.bytes())?;
-        let (next, left, total) = self.write_target(env, reth)?;
-        // Every packet but the last leaves something to come, the last leaves nothing.
-        let rest = left.checked_sub(len as u32).ok_or(Refusal::INVALID)?;
-        if (rest == 0) != position.is_end() {
-            return Err(Refusal::INVALID);
-        }
+        let target = self.write_target(env, reth)?;
+        let behind = target.behind(len, position).ok_or(Refusal::INVALID)?;
         if len != 0 {
-            env.memory.write_remote(self.subject, next, packet.payload)?;
+            env.memory.write_remote(self.subject, target.next, packet.payload)?;
         }
-        let next = RemoteAddr { va: next.va.wrapping_add(len as u64), rkey: next.rkey };
-        self.assembly = Assembly::Write { next, left: rest, total };
+        self.assembly = Assembly::Write(behind);
         self.advance(1);
         if position.is_end() {
-            self.finish_write(connection, env, packet, total, immediate);
+            self.finish_write(connection, env, packet, target.total, immediate);
         }
         self.acknowledge(packet);
         Ok(())
     }
 
-    /// Where a WRITE packet goes, how much of the message is left, and how long it is as a whole.
-    fn write_target(&self, env: &mut Env<'_>, reth: Option<Reth>) -> Result<(RemoteAddr, u32, u32), Refusal> {
-        if let Assembly::Write { next, left, total } = self.assembly {
-            return Ok((next, left, total));
+    fn write_target(&self, env: &mut Env<'_>, reth: Option<Reth>) -> Result<Target, Refusal> {
+        if let Assembly::Write(target) = self.assembly {
+            return Ok(target);
         }
         env.counters.add(Counter::RxWriteRequests);
         let reth = reth.ok_or(Refusal::INVALID)?;
         let remote = self.check_reth(env, &reth, Access::REMOTE_WRITE)?;
-        Ok((remote, reth.length, reth.length))
+        Ok(Target::new(remote, reth.length))
     }
 
     fn finish_write(

@@ -10,6 +10,7 @@ mod response;
 
 use alloc::collections::VecDeque;
 
+use super::assembly::Assembly;
 use super::attr::QpAttr;
 use super::connection::Connection;
 use super::env::Env;
@@ -52,17 +53,6 @@ impl Refusal {
     /// The request asks for memory that it may not have (NAK 0x62).
     const ACCESS: Self =
         Self::Fatal(Fatal { code: NakCode::RemoteAccessError, receive: WcStatus::RemAccessErr });
-}
-
-/// The message whose packets are arriving.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Assembly {
-    #[default]
-    Idle,
-    /// A SEND; so many bytes of it are in the receive that it took.
-    Send { placed: u64 },
-    /// A WRITE: where its next byte goes, how many are to come, how many there are.
-    Write { next: RemoteAddr, left: u32, total: u32 },
 }
 
 /// What is kept of an answered READ or atomic request, to answer it again.
@@ -253,14 +243,9 @@ impl Responder {
 
     /// Only the next packet of an open message may follow it, and only a first one may open a message.
     fn check_sequence(&self, operation: &Operation) -> Result<(), Refusal> {
-        let continues = match operation {
-            Operation::Send { position, .. } | Operation::Write { position, .. } => !position.is_start(),
-            _ => false,
-        };
         let suits = match self.assembly {
-            Assembly::Idle => !continues,
-            Assembly::Send { .. } => continues && matches!(operation, Operation::Send { .. }),
-            Assembly::Write { .. } => continues && matches!(operation, Operation::Write { .. }),
+            Assembly::Idle => !is_continuation(operation),
+            open => open.is_continued_by(operation),
         };
         if suits { Ok(()) } else { Err(Refusal::INVALID) }
     }
@@ -283,6 +268,14 @@ impl Responder {
 
     fn message_done(&mut self) {
         self.msn = (self.msn + 1) & 0xFF_FFFF;
+    }
+}
+
+/// Whether a packet belongs behind a first one.
+const fn is_continuation(operation: &Operation) -> bool {
+    match operation {
+        Operation::Send { position, .. } | Operation::Write { position, .. } => !position.is_start(),
+        _ => false,
     }
 }
 

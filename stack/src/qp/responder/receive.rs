@@ -1,8 +1,9 @@
 //! Receives: taken by messages, completed when the acknowledgement has left.
 
+use super::super::assembly::Assembly;
 use super::super::connection::Connection;
 use super::super::env::Env;
-use super::{Assembly, Refusal, Responder};
+use super::{Refusal, Responder};
 use crate::completion::{Completion, WcFlags, WcOpcode, WcStatus};
 use crate::wire::{Operation, Packet};
 

@@ -3,6 +3,7 @@
 //! Nothing is ever sent. A message that lost a packet, or breaks a rule, is dropped; the next FIRST or ONLY starts anew,
 //! with whatever PSN it carries.
 
+use super::super::assembly::{Assembly, Target};
 use super::super::attr::QpAttr;
 use super::super::connection::Connection;
 use super::super::env::Env;
@@ -12,18 +13,6 @@ use crate::completion::{Completion, WcFlags, WcOpcode, WcStatus};
 use crate::counters::Counter;
 use crate::wire::{Operation, Packet, Position, Psn, Reth};
 use crate::work::RemoteAddr;
-
-/// The message whose packets are arriving.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Assembly {
-    /// None is open: what is not the start of a message belongs to one that is lost.
-    #[default]
-    Idle,
-    /// A SEND; so many bytes of it are in its receive.
-    Send { placed: u64 },
-    /// A WRITE: where its next byte goes, how many are to come, how many there are.
-    Write { next: RemoteAddr, left: u32, total: u32 },
-}
 
 /// Why a packet is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +98,7 @@ impl ConnectedReceiver {
         };
         if position.is_start() {
             self.lose_open_message(env);
-        } else if !in_order || !self.continues(&packet.operation) {
+        } else if !in_order || !self.assembly.is_continued_by(&packet.operation) {
             return Err(LOST);
         }
         check_length(position, packet.payload.len(), connection.mtu.bytes())?;
@@ -132,14 +121,6 @@ impl ConnectedReceiver {
     fn give_up(&mut self) {
         self.assembly = Assembly::Idle;
         self.receives.give_up();
-    }
-
-    const fn continues(&self, operation: &Operation) -> bool {
-        matches!(
-            (self.assembly, operation),
-            (Assembly::Send { .. }, Operation::Send { .. })
-                | (Assembly::Write { .. }, Operation::Write { .. })
-        )
     }
 
     fn on_send(
@@ -181,19 +162,20 @@ impl ConnectedReceiver {
         reth: Option<Reth>,
         immediate: Option<u32>,
     ) -> Result<(), Refusal> {
-        let (next, left, total) = self.write_target(connection, env, reth)?;
-        let len = packet.payload.len() as u32;
-        let rest = left.checked_sub(len).filter(|rest| (*rest == 0) == position.is_end()).ok_or(REFUSED)?;
+        let target = self.write_target(connection, env, reth)?;
+        let len = packet.payload.len();
+        let behind = target.behind(len, position).ok_or(REFUSED)?;
         if immediate.is_some() {
             self.take_receive(env)?;
         }
         if len != 0 {
-            env.memory.write_remote(connection.subject(), next, packet.payload).map_err(|_| REFUSED)?;
+            env.memory
+                .write_remote(connection.subject(), target.next, packet.payload)
+                .map_err(|_| REFUSED)?;
         }
-        let next = RemoteAddr { va: next.va.wrapping_add(u64::from(len)), rkey: next.rkey };
-        self.assembly = Assembly::Write { next, left: rest, total };
+        self.assembly = Assembly::Write(behind);
         if immediate.is_some() {
-            self.finish(connection, env, packet, total);
+            self.finish(connection, env, packet, target.total);
         } else if position.is_end() {
             self.assembly = Assembly::Idle;
         }
@@ -205,9 +187,9 @@ impl ConnectedReceiver {
         connection: &Connection,
         env: &mut Env<'_>,
         reth: Option<Reth>,
-    ) -> Result<(RemoteAddr, u32, u32), Refusal> {
-        if let Assembly::Write { next, left, total } = self.assembly {
-            return Ok((next, left, total));
+    ) -> Result<Target, Refusal> {
+        if let Assembly::Write(target) = self.assembly {
+            return Ok(target);
         }
         env.counters.add(Counter::RxWriteRequests);
         let reth = reth.ok_or(REFUSED)?;
@@ -221,7 +203,7 @@ impl ConnectedReceiver {
                 .check_remote(connection.subject(), remote, length, Access::REMOTE_WRITE)
                 .map_err(|_| REFUSED)?;
         }
-        Ok((remote, reth.length, reth.length))
+        Ok(Target::new(remote, reth.length))
     }
 
     fn finish(&mut self, connection: &Connection, env: &mut Env<'_>, packet: &Packet<'_>, byte_len: u32) {
